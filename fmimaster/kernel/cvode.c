@@ -182,5 +182,5 @@ void fm_exchange_cvode(fm_exchange *x, fm_cvode *c)
 {
     c->exchange = x;
     c->is_fresh = 1;
-    x->integrator = (fm_integrator){c, restart, advance, between, c->states, mark_event};
+    x->integrator = (fm_integrator){c, restart, advance, between, 0, c->states, mark_event};
 }

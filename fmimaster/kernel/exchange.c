@@ -103,22 +103,12 @@ static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
     return called(x, FM_COMPLETED_INTEGRATOR_STEP, status);
 }
 
-/* One step of the integrator, not beyond the first event, or several; whether there is a state or step event. */
-static int advance(fm_exchange *x, double stop, int *happened)
+/* After a step of the integrator: go back to the first event in it; whether there is a state or step event. */
+static int take_step(fm_exchange *x, double there, int *happened)
 {
     fm_integrator *integrator = &x->integrator;
-    double end = smaller(stop, x->memory[FM_X_NEXT_EVENT]), there;
     const double *states = integrator->states;
     int ends = 0, status = FM_OK;
-    if (x->starts) {
-        status = integrator->restart(integrator->self, x->memory[FM_X_TIME], x->states);
-        if (fm_failed(status))
-            return status;
-        x->starts = 0;
-    }
-    status = integrator->advance(integrator->self, end, &there);
-    if (fm_failed(status))
-        return status;
     int changed = has_changed(x->indicators, x->there, x->m);
     if (changed) {
         status = locate(x, x->memory[FM_X_TIME], there, &there);
@@ -139,6 +129,21 @@ static int advance(fm_exchange *x, double stop, int *happened)
     if (integrator->mark_event && !ends && (*happened || is_due(x, there)))
         return integrator->mark_event(integrator->self);
     return FM_OK;
+}
+
+/* One step of the integrator, not beyond the first event; whether there is a state or step event. */
+static int advance(fm_exchange *x, double stop, int *happened)
+{
+    fm_integrator *integrator = &x->integrator;
+    double end = smaller(stop, x->memory[FM_X_NEXT_EVENT]), there;
+    int status = FM_OK;
+    if (x->starts)
+        status = integrator->restart(integrator->self, x->memory[FM_X_TIME], x->states);
+    if (fm_failed(status))
+        return status;
+    x->starts = 0;
+    status = integrator->advance(integrator->self, end, &there);
+    return fm_failed(status) ? status : take_step(x, there, happened);
 }
 
 static int execute_events(fm_exchange *x)
@@ -164,30 +169,25 @@ static int tell_events(fm_exchange *x)
     return execute_events(x);
 }
 
-static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
+/* Whether nothing has to be done in a step but what its integrator does by itself, if no indicator changes. */
+static inline int is_quiet(const fm_exchange *x, double time, double stop)
 {
-    fm_exchange *x = self;
-    double *memory = x->memory, stop = time + size;
-    if (fabs(memory[FM_X_TIME] - time) > SAME * fabs(time)) /* otherwise it stands there already */
-        memory[FM_X_TIME] = time;
-    int status = memory[FM_X_UNTOLD] != 0.0 ? tell_events(x) : FM_OK;
-    if (!fm_failed(status) && memory[FM_X_ENDS] != 0.0) { /* at the start: FMI allows only Terminate */
-        *answer = (fm_answer){time, 1, 0, 0, 0};
-        return FM_DISCARD;
-    }
-    if (!fm_failed(status) && memory[FM_X_MODE] == MODE_EVENT) /* discrete inputs were set */
-        status = execute_events(x);
-    if (!fm_failed(status) && memory[FM_X_ENDS] == 0.0)
-        status = set_inputs(x, time);
-    x->starts = 1;
+    const double *memory = x->memory;
+    return memory[FM_X_TIME] == time && memory[FM_X_MODE] == MODE_CONTINUOUS_TIME && memory[FM_X_UNTOLD] == 0.0 &&
+           memory[FM_X_ENDS] == 0.0 && !x->completes && time < stop && !is_due(x, stop);
+}
+
+/* Go on to the end of a step, after its start or after what has happened in it. */
+FM_NOT_INLINE int step_on(fm_exchange *x, double stop, int status, int happened, fm_answer *answer, const char **function)
+{
+    const double *memory = x->memory;
     while (!fm_failed(status)) {
         double now = memory[FM_X_TIME];
-        int happened = 0;
         if (memory[FM_X_ENDS] != 0.0) {
             *answer = (fm_answer){now, 1, 0, 0, 0};
             return FM_DISCARD;
         }
-        if (now < stop && !is_due(x, now)) {
+        if (!happened && now < stop && !is_due(x, now)) {
             status = advance(x, stop, &happened);
             now = memory[FM_X_TIME];
             if (fm_failed(status) || memory[FM_X_ENDS] != 0.0)
@@ -199,12 +199,47 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
                 return FM_DISCARD;
             }
             status = execute_events(x);
+            happened = 0;
         } else if (now >= stop) {
             return FM_OK;
         }
     }
     *function = x->function;
     return status;
+}
+
+static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
+{
+    fm_exchange *x = self;
+    fm_integrator *integrator = &x->integrator;
+    double *memory = x->memory, stop = time + size, there;
+    int status, happened = 0;
+    if (integrator->reach && is_quiet(x, time, stop)) {
+        status = set_inputs(x, time);
+        if (!fm_failed(status))
+            status = integrator->reach(integrator->self, time, stop, &there);
+        if (status == FM_AGAIN) {
+            x->starts = 0;
+            status = take_step(x, there, &happened);
+        } else if (!fm_failed(status)) {
+            memory[FM_X_STEP_EVENT] = 0.0;
+            return FM_OK;
+        }
+        return step_on(x, stop, status, happened, answer, function);
+    }
+    if (fabs(memory[FM_X_TIME] - time) > SAME * fabs(time)) /* otherwise it stands there already */
+        memory[FM_X_TIME] = time;
+    status = memory[FM_X_UNTOLD] != 0.0 ? tell_events(x) : FM_OK;
+    if (!fm_failed(status) && memory[FM_X_ENDS] != 0.0) { /* at the start: FMI allows only Terminate */
+        *answer = (fm_answer){time, 1, 0, 0, 0};
+        return FM_DISCARD;
+    }
+    if (!fm_failed(status) && memory[FM_X_MODE] == MODE_EVENT) /* discrete inputs were set */
+        status = execute_events(x);
+    if (!fm_failed(status) && memory[FM_X_ENDS] == 0.0)
+        status = set_inputs(x, time);
+    x->starts = 1;
+    return step_on(x, stop, status, 0, answer, function);
 }
 
 static int save(void *self, int place, const char **function)
@@ -310,5 +345,6 @@ void fm_exchange_one_step(fm_exchange *x, fm_one_step *s, int is_euler)
     s->exchange = x;
     x->integrator = (fm_integrator){s, fm_one_step_restart,
                                     is_euler ? fm_euler_advance : fm_dormand_prince_advance,
-                                    is_euler ? fm_euler_between : fm_dormand_prince_between, s->states, 0};
+                                    is_euler ? fm_euler_between : fm_dormand_prince_between,
+                                    is_euler ? fm_euler_reach : 0, s->states, 0};
 }

@@ -143,9 +143,12 @@ static void divide(fm_one_step *s, double end)
     s->part = s->left > 1.0 ? rest / s->left : rest;
 }
 
-/* One of the equal steps. */
-static inline int euler_step(fm_one_step *s, fm_exchange *x, double there, double length)
+/* The next of the equal steps. */
+FM_INLINE int euler_step(fm_one_step *s, double end)
 {
+    fm_exchange *x = s->exchange;
+    int is_last = s->left <= 1.0;
+    double there = is_last ? end : s->time + s->part, length = is_last ? end - s->time : s->part;
     int status = derive(x, s->slopes);
     if (fm_failed(status))
         return status == FM_DISCARD ? FM_NO_DERIVATIVES : status;
@@ -159,25 +162,33 @@ static inline int euler_step(fm_one_step *s, fm_exchange *x, double there, doubl
     return look(x, x->there);
 }
 
-/* The equal steps to the end, up to the first one after which something may have to be done. */
 int fm_euler_advance(void *self, double end, double *reached)
 {
     fm_one_step *s = self;
-    fm_exchange *x = s->exchange;
     if (s->left == 0.0 || end != s->end)
         divide(s, end);
-    /* whether the FMU does not hear of steps, and there is no time event before the end either */
-    int status, is_alone = s->left > 1.0 && !x->completes && !is_due(x, end);
-    while (s->left > 1.0) {
-        status = euler_step(s, x, s->time + s->part, s->part);
-        if (fm_failed(status) || !is_alone || has_changed(x->indicators, x->there, x->m)) {
-            *reached = s->time;
+    int status = euler_step(s, end);
+    *reached = s->time;
+    return status;
+}
+
+int fm_euler_reach(void *self, double time, double end, double *reached)
+{
+    fm_one_step *s = self;
+    fm_exchange *x = s->exchange;
+    s->time = time;
+    divide(s, end);
+    do {
+        int status = euler_step(s, end);
+        if (fm_failed(status))
             return status;
+        if (has_changed(x->indicators, x->there, x->m)) {
+            *reached = s->time;
+            return FM_AGAIN;
         }
         take(x, s->time, s->states);
-    }
-    *reached = end;
-    return euler_step(s, x, end, end - s->time);
+    } while (s->left > 0.0);
+    return FM_OK;
 }
 
 int fm_euler_between(void *self, double time, double *states)

@@ -1013,6 +1013,9 @@ typedef struct {
     int (*restart)(void *self, double time, const double *states);
     int (*advance)(void *self, double end, double *reached);
     int (*between)(void *self, double time, double *states);
+    /* null, or: all steps between two times as far as nothing else has to be done, and what `take` does after each.
+     * FM_AGAIN after one that changes an indicator: it is not taken yet */
+    int (*reach)(void *self, double time, double end, double *reached);
     const double *states;
     int (*mark_event)(void *self); /* may be null */
 } fm_integrator;
@@ -1067,6 +1070,7 @@ int fm_one_step_restart(void *self, double time, const double *states);
 int fm_dormand_prince_advance(void *self, double end, double *reached);
 int fm_dormand_prince_between(void *self, double time, double *states);
 int fm_euler_advance(void *self, double end, double *reached);
+int fm_euler_reach(void *self, double time, double end, double *reached);
 int fm_euler_between(void *self, double time, double *states);
 
 /* cvode.c: CVODE of SUNDIALS as an integrator. The functions of SUNDIALS come from the libraries that Python has loaded. */

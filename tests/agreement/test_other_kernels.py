@@ -38,6 +38,9 @@ CALLS = "tests/agreement/test_fmi_calls.py"
 FUSED = "tests/agreement/test_fused.py"
 """The tests of the FMI calls that are made, with fused instructions and without."""
 
+EXCHANGE = "tests/agreement/test_model_exchange.py"
+"""The steps of integrators."""
+
 LOOPS = "tests/unit/test_loops_in_c.py"
 """The solver of algebraic loops, which is no instruction."""
 CONTROLLER = "tests/unit/test_pid_in_c.py"
@@ -338,6 +341,12 @@ def test_one_wrong_instruction_is_noticed(
         ("(t->first + (i - 1) * t->step)", "(t->first + i * t->step)", FUSED),
         ("!others && group && group", "group && group", GROWTH),
         ("rows - l->width, k->times[first - 1]", "rows, k->times[first - 1]", GROWTH),
+        ("is_last ? end - s->time : s->part;", "s->part;", EXCHANGE),
+        (
+            "return FM_AGAIN; } take(x, s->time, s->states);",
+            "take(x, s->time, s->states); }",
+            EXCHANGE,
+        ),
         ("v->kind == FM_FUSED_STEP || v->kind ==", "v->kind ==", FUSED),
         ("k->measuring = 0; *answered = 0;", "*answered = 0;", EXECUTORS),
         ("if (!move->moves[m].plain ||", "if (", FUSED),
