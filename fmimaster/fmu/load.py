@@ -14,7 +14,6 @@ from fmimaster.base.errors import FileError
 from fmimaster.base.own_folder import remove_folders_of_the_dead
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile, call_in_words
-from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.system.constraints import constraint_model
 from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Component, Connector
@@ -148,6 +147,8 @@ class Loader:
 
             return ConstraintInstance(name, model, component.constraint.tolerance)
         if component.python is not None:
+            from fmimaster.fmu.python_instance import PythonInstance  # few systems need it
+
             return self.own(PythonInstance(component.python, name))
         if component.adaptation is not None:
             from fmimaster.fmu.adaptation_elements import adaptation_instance  # few systems need it
