@@ -31,7 +31,6 @@ class Posix:
 
     def __init__(self) -> None:
         self._environment = ctypes.create_string_buffer(_ROOM)
-        self._present = _Sigaction()
         self._call("fegetenv", self._environment)
         self._arithmetic = self._find_arithmetic()
 
@@ -43,8 +42,7 @@ class Posix:
 
     def puts_back_handler(self, number: int, handler: Any) -> bool:
         """Restore a handler; returns whether it was another one."""
-        self._call("sigaction", number, None, self._present)
-        is_another: bool = self._present[0] != handler[0]
+        is_another: bool = self.handler(number)[0] != handler[0]
         if is_another:
             self._call("sigaction", number, handler, None)
         return is_another

@@ -7,6 +7,7 @@ import logging
 import platform
 import signal
 import sys
+from threading import Thread
 
 import pytest
 
@@ -65,3 +66,25 @@ def test_how_windows_tells_of_errors_is_put_back(caplog: pytest.LogCaptureFixtur
     (message,) = told(caplog, state)
     assert message.startswith("'A' has changed how the system tells of errors (SetErrorMode)")
     assert system.GetErrorMode() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a handler is read by setting another")
+def test_several_threads_look_at_handlers_at_once() -> None:
+    """The thread of a run, and the one that waits for it."""
+    state = ProcessState()
+
+    def look() -> None:
+        for _ in range(3000):
+            state.put_back_signals("nobody")
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [Thread(target=look) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert state.changes == ()
