@@ -4,7 +4,8 @@
 
 Explicit Euler, 10 steps and 1 step from each communication point to the next, all outputs recorded there; FMI 3.0. CPU
 time of a long run without that of a short one, so without loading. Both are measured alternately in one process; the ratio
-is that of the medians, the goal at most 1.5. With 1 step, the work of the kernel at each communication point counts, too.
+is that of the medians, the goal at most 1.2 and 1.5. With 1 step, the work of the kernel at each communication point
+counts, too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fmpy.fmi3 import FMU3Model
 import fmimaster
 from fmimaster.fmu.model_exchange.one_step import Euler
 
-GOAL = 1.5
+GOALS = {10: 1.2, 1: 1.5}
 STEP = 1.0 / 1024
 """In s; a power of 2, so that both have the same times."""
 SHORT = 1000
@@ -144,7 +145,7 @@ def main() -> None:
         return times[0] - times[1]
 
     try:
-        for inner in (10, 1):
+        for inner in GOALS:
             n = given.steps // inner
             mine, rows = ours(n, inner), hand.run(n, inner)[1]
             columns = np.column_stack([mine[v.name] for v in hand.outputs])
@@ -153,7 +154,7 @@ def main() -> None:
             ratio = both[0] / both[1]
             print(
                 f"{given.fmu.name}, {inner} steps from row to row: {both[0]:.0f} ns per step, by hand {both[1]:.0f} ns: "
-                f"ratio {ratio:.2f}, goal {GOAL} {'reached' if ratio <= GOAL else 'missed'}; "
+                f"ratio {ratio:.2f}, goal {GOALS[inner]} {'reached' if ratio <= GOALS[inner] else 'missed'}; "
                 f"largest difference of the rows {np.abs(columns - rows).max():.2g}"
             )
     finally:
