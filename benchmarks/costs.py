@@ -224,11 +224,9 @@ def memory() -> Cost:
 
 
 def streaming(part: int) -> Cost:
-    """How much more peak memory four times the rows need while they stream into a CSV file."""
-    few, many = (
-        200_000 // part,
-        1_000_000 // part,
-    )  # both more than a block: until it is full, it grows
+    """How much more peak memory more rows need while they stream into a CSV file."""
+    few = 100_000  # more than a block: until it is full, memory grows
+    many = few + 800_000 // part
     what = "peak memory while rows stream into a file: growth over that of the array"
     if not RESET_PEAK.exists():
         return Cost(what, "x", 0.1, None, "only measured on Linux")

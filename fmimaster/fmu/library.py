@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -264,9 +265,7 @@ class FmuFile:
         return instance
 
     def _instantiated(self, name: str, options: InstanceOptions) -> Instance:
-        loaded = self._loaded()
-        fmu = object.__new__(type(loaded))
-        vars(fmu).update(vars(loaded))
+        fmu = copy(self._loaded())
         messages = MessageLog(name, options.logging_on)
         self._logs.append(messages)
         if (calls := options.call_log) is not None:

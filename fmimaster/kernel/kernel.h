@@ -436,8 +436,8 @@ typedef struct {
     int is_compared; /* with the last row: all but clocks and what is clocked */
 } fm_column;
 
-/* The Float64 values of the rows of a block, and what was found in groups of rows soon after these were made: a row for each group,
- * as fm_ranges has it. In the first group nothing is looked for, since the row before it is not in the block. */
+/* The Float64 values of the rows of a block, and what was found in groups of rows soon after these were made: a row for
+ * each group, as fm_ranges has it. In the first group nothing is looked for: the row before it is not in the block. */
 #define FM_GROUP 64 /* rows */
 typedef struct {
     const double *rows; /* null if there are none */
@@ -724,9 +724,9 @@ void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const do
 
 /* plain.c: the calls of an attempt if it is nothing else, and its commit is a row of numbers; else null. */
 const fm_fused *fm_plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit);
-/* Attempt and commit such intervals between times from one on, all but the last two, while rows have room and none is to be measured. Returns how many
- * are committed; *answered is the call of the one after them that did not simply succeed, whose result is *r; or null, if that one
- * was not begun. */
+/* Attempt and commit such intervals between times from one on, all but the last two, while rows have room and none is to be
+ * measured. Returns how many are committed; *answered is the call of the one after them that did not simply succeed, whose
+ * result is *r; or null, if that one was not begun. */
 int fm_plain_steps(fm_kernel *k, const fm_fused *calls, const fm_times *times, int from, const fm_fused **answered,
                    fm_result *r);
 

@@ -1,5 +1,5 @@
-/* Plain steps: attempts that are nothing but calls of FMUs' functions, each followed by a row of numbers. Many of them are one loop;
- * what the interpreter writes down at each call is written down once for all. */
+/* Plain steps: attempts that are nothing but steps of instances and calls of FMUs' functions, each followed by a row of
+ * numbers. Many of them are one loop; what the interpreter writes down at each call is written down once for all. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,8 +12,8 @@
 const fm_fused *fm_plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit)
 {
     if (attempt->op != FM_FUSED || attempt[attempt->fused.count + 1].op != FM_END || !attempt->fused.is_plain ||
-        (attempt->fused.has_parallel && (k->threaded || k->overlaps)) || commit->op != FM_SAMPLE || commit[1].op != FM_END || k->n_sampled ||
-        k->fits || k->tuner)
+        (attempt->fused.has_parallel && (k->threaded || k->overlaps)) || commit->op != FM_SAMPLE ||
+        commit[1].op != FM_END || k->n_sampled || k->fits || k->tuner)
         return 0;
     return attempt->fused.calls;
 }

@@ -83,20 +83,13 @@ int fm_move_triggers(fm_kernel *k, const fm_instruction *c)
     return FM_RAN;
 }
 
-/* Up to so many numbers are copied one by one: a call takes longer. */
-enum { MOST_INLINE = 16 };
-
 /* Values of one type, from one array to another, which begin at an index. */
 static inline int copy_values(const fm_kernel *k, int type, void *target, const void *source, size_t start, size_t n)
 {
     size_t bytes = fm_size[type], begin = start * bytes;
-    if (type == FM_FLOAT64 && n <= MOST_INLINE) {
-        copy_doubles((double *)target + start, (const double *)source + start, (int)n);
-        return FM_OK;
-    }
     if (fm_is_object(type))
         return fm_copy_objects(k, (void **)target + start, (void *const *)source + start, n);
-    memcpy((char *)target + begin, (const char *)source + begin, n * bytes);
+    copy_bytes((char *)target + begin, (const char *)source + begin, n * bytes);
     return FM_OK;
 }
 

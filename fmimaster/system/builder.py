@@ -109,8 +109,7 @@ class SystemBuilder:
         The name.
         """
         expect(name, str, "add", "name")
-        if type(start_values) is not dict:
-            expect(start_values, Mapping | None, "add", "start_values")
+        expect(start_values, Mapping | None, "add", "start_values")
         self._components.check_new(name)
         check_priority(priority, f"Component '{name}'")
         kind = self._kind(name, source, interface)
