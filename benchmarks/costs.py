@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from goals import goal
 from ours import marked, measure, simulation, whole
 from systems import ring
 
@@ -115,12 +116,13 @@ def asked(repetitions: int, part: int, *, by_errors: bool) -> Cost:
         lambda: whole(system, step_size=rule(system.step)),
     )
     value = (b - a) / system.steps * 1e6
-    what, goal = "a rule in Python asked for every step, over the loop without", 1.5
+    what = "a rule in Python asked for every step, over the loop without"
     remark = "two coupled; CPU time; the rule is asked for some steps ahead"
     if by_errors:
-        what, goal = "a rule in Python that judges every step by its error, likewise", 3.0
+        what = "a rule in Python that judges every step by its error, likewise"
         remark = "two coupled; CPU time; one call of the kernel for each step"
-    return Cost(what, "us", goal, value, remark)
+    figure = "rule judging every step" if by_errors else "rule asked for every step"
+    return Cost(what, "us", goal(figure), value, remark)
 
 
 def save_and_restore(repetitions: int, part: int, fmi: int) -> Cost:
@@ -133,7 +135,8 @@ def save_and_restore(repetitions: int, part: int, fmi: int) -> Cost:
     )
     value = 1 + (b - a) / (a / 2)  # one saving and restoring, over one of the two steps
     remark = f"two coupled; CPU time; {(b - a) / system.steps / 2 * 1e9:.0f} ns per instance"
-    return Cost(f"save and restore around every step, FMI {fmi}.0", "x", 1.5, value, remark)
+    what = f"save and restore around every step, FMI {fmi}.0"
+    return Cost(what, "x", goal(f"save and restore, FMI {fmi}.0"), value, remark)
 
 
 def chosen(repetitions: int, part: int, fmi: int) -> Cost:
@@ -156,10 +159,10 @@ def chosen(repetitions: int, part: int, fmi: int) -> Cost:
     a, b = medians(repetitions, lambda: per_step(algorithm=Jacobi(), event_clock="none"), per_step)
     what = f"chosen methods instead of plain ones, FMI {fmi}.0"
     remark = f"2 FMUs of 0.4 us; CPU time; {a * 1e9:.0f} and {b * 1e9:.0f} ns per step"
-    return Cost(what, "x", 1.1, b / a, remark)
+    return Cost(what, "x", goal(f"chosen to plain methods, FMI {fmi}.0"), b / a, remark)
 
 
-def controlled(repetitions: int, reject_above: float | None, goal: float) -> Cost:
+def controlled(repetitions: int, reject_above: float | None, most: float) -> Cost:
     """ECCO on the linear quarter car in split A, beside what its FMUs take, per communication step."""
     run = Simulation(
         reference_path("systems/quarter-car-a-fmi2.ssp"),
@@ -175,7 +178,7 @@ def controlled(repetitions: int, reject_above: float | None, goal: float) -> Cos
     (value,) = medians(repetitions, per_step)
     what = "ECCO" if reject_above is None else "ECCO with saved states, which rejects steps"
     remark = "quarter car, 2 FMUs, one power bond; beside the FMUs' time"
-    return Cost(f"{what}, per step", "us", goal, value * 1e6, remark)
+    return Cost(f"{what}, per step", "us", most, value * 1e6, remark)
 
 
 def predicting(repetitions: int) -> Cost:
@@ -196,7 +199,7 @@ def predicting(repetitions: int) -> Cost:
     (value,) = medians(repetitions, per_step)
     what = "predictive event clock (PZ) on the two masses, beside the FMUs' own time"
     remark = "per coupling step of 1 ms; wall time; DoStep is measured in one step of 64"
-    return Cost(what, "us", 6.0, value * 1e6, remark)
+    return Cost(what, "us", goal("PZ beside the FMUs"), value * 1e6, remark)
 
 
 def loading(repetitions: int, fmi: int) -> Cost:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -42,12 +44,15 @@ def measure(
     *,
     algorithm: Algorithm | None = None,
     rows: bool = True,
+    output_file: Path | None = None,
 ) -> Measured:
     """The loop of one run, from its first step until its last row was handed on."""
     with marked() as marks:
-        results = simulation(system, backend, algorithm).run()
-    used = marks[-1] - marks[0]
-    return Measured(results.statistics.seconds, used, stacked(system, results) if rows else None)
+        results = simulation(system, backend, algorithm).run(output_file=output_file)
+    wall, used = results.statistics.seconds, marks[-1] - marks[0]
+    if output_file is not None:
+        results = Results.read(output_file)
+    return Measured(wall, used, stacked(system, results) if rows else None)
 
 
 @contextmanager
@@ -86,6 +91,12 @@ def whole(system: System, *, step_size: FixedStep | None = None) -> float:
 def native(system: System) -> Measured:
     """The kernel in C."""
     return measure(system, Backend.NATIVE)
+
+
+def to_csv(system: System) -> Measured:
+    """The kernel in C, with all rows in a CSV file."""
+    with TemporaryDirectory() as folder:
+        return measure(system, Backend.NATIVE, output_file=Path(folder, "rows.csv"))
 
 
 def reference(system: System) -> Measured:

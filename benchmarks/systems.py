@@ -14,6 +14,7 @@ from typing import Any
 
 import fmpy
 import numpy as np
+from goals import RING_GOALS
 from numpy.typing import NDArray
 from tiny import write_tiny
 
@@ -157,13 +158,13 @@ class Kind:
 RINGS = ((2, 1_000_000), (10, 200_000), (100, 20_000))
 """Sizes of the rings that are measured, and steps of which the C limit needs some 0.1 s."""
 
-TINY = Kind("tiny", tiny_fmu, (("x", 1, "left"), ("x", -1, "right")), (1.4, 1.15, 1.25))
+TINY = Kind("tiny", tiny_fmu, (("x", 1, "left"), ("x", -1, "right")), RING_GOALS["tiny"])
 
 DAHLQUIST = Kind(
     "Dahlquist",
     lambda fmi: reference_path(f"fmi{fmi}/Dahlquist.fmu"),
     (("x", 1, "u"),),
-    (1.25, 1.18, 1.2),
+    RING_GOALS["Dahlquist"],
 )
 
 
