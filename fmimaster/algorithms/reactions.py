@@ -212,7 +212,7 @@ class _Measurement:
         self._seen, first = Seen.of(len(self._inputs), len(nodes)), 0
         for one in members:
             end = first + len(one.question.outputs)
-            one.seen[one.at], one.is_busy, first = self._seen.part(first, end), True, end
+            one.seen[one.at], one.is_busy, first = (self._seen, slice(first, end)), True, end
 
     def shift(self, store: ValueStore) -> None:
         """Change the inputs of this pass, and no others."""

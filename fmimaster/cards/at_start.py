@@ -12,7 +12,7 @@ from fmimaster.cards.measured import Feedthrough, MeasuredAtStart, with_dependen
 from fmimaster.cards.use import CardUse, is_fmu
 from fmimaster.plan.graph import components as parts_of
 from fmimaster.plan.graph import dependency_arcs, is_loop
-from fmimaster.program.programs import Reactions
+from fmimaster.program.programs import Question, Reactions
 from fmimaster.system.archive import source_hash
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
@@ -32,32 +32,52 @@ def measured_at_start(
     declared for Initialization Mode, too.
     """
     found, refused = dict[str, Feedthrough](), dict[str, str]()
+    known: dict[tuple[object, ...], Feedthrough] = {}
     for one in reactions:
         if not one.is_steady:
             refused[one.name] = "outputs do not return to their values when its inputs are set back"
             continue
-        model, question = models[one.name], one.question
-        at_start, in_steps = one.at_start, one.in_steps
-        steps = dict[str, tuple[str, ...]]()
-        for output in question.outputs:
-            seen = at_start[output]
-            if output in question.open:
-                seen = seen if in_steps is None else in_steps[output]
-            elif in_steps is not None:
-                seen &= in_steps[output]
-            elif output in model.assumed_initial_dependencies:
-                seen = frozenset()
-            else:
-                seen -= model.initial_dependencies.get(output, frozenset())
-            steps[output] = tuple(sorted(seen))
-        found[one.name] = Feedthrough(
-            at_start={output: tuple(sorted(inputs)) for output, inputs in at_start.items()},
-            in_step_mode=steps,
-            outputs=question.outputs,
-            inputs=question.inputs,
-            refused=question.fixed,
+        model, question, at_start, in_steps = (
+            models[one.name],
+            one.question,
+            one.at_start,
+            one.in_steps,
         )
+        seen = at_start.values(), () if in_steps is None else in_steps.values()
+        names = question.inputs, question.fixed, question.outputs, question.open
+        key = id(model), names, in_steps is None, *map(tuple, seen)
+        if key not in known:
+            known[key] = _feedthrough(model, question, at_start, in_steps)
+        found[one.name] = known[key]
     return MeasuredAtStart(found, refused)
+
+
+def _feedthrough(
+    model: Model,
+    question: Question,
+    at_start: Mapping[str, frozenset[str]],
+    in_steps: Mapping[str, frozenset[str]] | None,
+) -> Feedthrough:
+    """What was measured at an instance, and at others like it."""
+    steps = dict[str, tuple[str, ...]]()
+    for output in question.outputs:
+        seen = at_start[output]
+        if output in question.open:
+            seen = seen if in_steps is None else in_steps[output]
+        elif in_steps is not None:
+            seen &= in_steps[output]
+        elif output in model.assumed_initial_dependencies:
+            seen = frozenset()
+        else:
+            seen -= model.initial_dependencies.get(output, frozenset())
+        steps[output] = tuple(sorted(seen))
+    return Feedthrough(
+        at_start={output: tuple(sorted(inputs)) for output, inputs in at_start.items()},
+        in_step_mode=steps,
+        outputs=question.outputs,
+        inputs=question.inputs,
+        refused=question.fixed,
+    )
 
 
 def contradicts(
@@ -65,15 +85,17 @@ def contradicts(
 ) -> bool:
     """Whether a plan is wrong that was made with these models: by a wrong declaration, an instance at which nothing
     could be measured, or loops of Step Mode that do not exist in it."""
-    names, links, changed = [*models], tuple(links), _changed(measured, models)
+    names, links = [*models], tuple(links)
+    changed = {n: m for n, m in _changed(measured, models).items() if m is not models[n]}
 
     def loops(every: Mapping[str, Model]) -> list[list[tuple[int, str]]]:
         arcs = dependency_arcs([every[n] for n in names], links, initial=False, assumed=False)
         return [part for part in parts_of(arcs) if is_loop(part, arcs)]
 
-    real = loops({**models, **changed})
-    is_wrong = any(_found_wrong(models[n], model) for n, model in changed.items())
-    return bool(measured.refused) or is_wrong or (bool(real) and real != loops(models))
+    if measured.refused or any(_found_wrong(models[n], m) for n, m in changed.items()):
+        return True
+    real = loops({**models, **changed}) if changed else []
+    return bool(real) and real != loops(models)
 
 
 def used_with(
@@ -139,13 +161,15 @@ def used_with(
 
 
 def _changed(measured: MeasuredAtStart, models: Mapping[str, Model]) -> dict[str, Model]:
-    """The models that a measurement changes, changed."""
-    changed = {
-        name: with_dependencies(
-            models[name], found, found.in_step_mode or {}, frozenset(found.refused)
-        )
-        for name, found in measured.found.items()
-    }
+    """The models with what was measured: the same ones if it changes nothing."""
+    changed = dict[str, Model]()
+    known: dict[tuple[int, int], Model] = {}
+    for name, found in measured.found.items():
+        model, key = models[name], (id(models[name]), id(found))
+        if key not in known:  # instances that are alike share both
+            in_steps, unknown = found.in_step_mode or {}, frozenset(found.refused)
+            known[key] = with_dependencies(model, found, in_steps, unknown)
+        changed[name] = known[key]
     for name in sorted(measured.ignoring):
         model = changed.get(name, models[name])
         can = replace(

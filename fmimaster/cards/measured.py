@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
+from typing import Any
 
 from fmimaster.base.data import dataclass
 from fmimaster.system.model import Model
@@ -217,7 +218,8 @@ def with_dependencies(
     in_steps: Mapping[str, Collection[str]],
     unknown: frozenset[str] | None = None,
 ) -> Model:
-    """The model with dependencies as they were seen: those that are not declared at all, and those that are missing.
+    """The model with dependencies as they were seen: those that are not declared at all, and those that are missing; the
+    same one if there are none.
 
     Outputs and inputs that were not measured keep what is declared or assumed.
 
@@ -239,13 +241,15 @@ def with_dependencies(
         found.at_start,
         unknown,
     )
-    return replace(
-        model,
-        dependencies=dependencies,
-        assumed_dependencies=assumed,
-        initial_dependencies=initial,
-        assumed_initial_dependencies=initial_assumed,
-    )
+    changes: dict[str, Any] = {
+        "dependencies": dependencies,
+        "assumed_dependencies": assumed,
+        "initial_dependencies": initial,
+        "assumed_initial_dependencies": initial_assumed,
+    }
+    if all(getattr(model, name) == value for name, value in changes.items()):
+        return model
+    return replace(model, **changes)
 
 
 def _seen(

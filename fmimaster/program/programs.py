@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -143,8 +145,12 @@ class Question:
     """Outputs whose dependencies are not declared; the declarations of the others may be wrong."""
 
 
-class Seen(NamedTuple):
-    """What was seen at an instance in one place of measurement."""
+@dataclass
+class Seen:
+    """What was seen in one place of measurement, at all outputs of instances that are measured together.
+
+    What follows from it is asked for when all has been seen.
+    """
 
     changes: NDArray[np.float64]
     """Shape (inputs, outputs): largest change of each output by each input."""
@@ -160,16 +166,25 @@ class Seen(NamedTuple):
         """Nothing yet."""
         return Seen(np.zeros((inputs, outputs)), *np.zeros((3, outputs)))
 
-    def part(self, first: int, end: int) -> Seen:
-        """That of some outputs, which shares the arrays."""
-        return Seen(*(array[..., first:end] for array in self))
-
-    def reacted(self) -> NDArray[np.bool_]:
-        """Shape (inputs, outputs): whether the input has changed the output."""
-        changed: NDArray[np.bool_] = self.changes > np.maximum(
-            NEGLIGIBLE * self.sizes, NOISE * self.noise
-        )
+    @cached_property
+    def reacted(self) -> list[list[bool]]:
+        """Of each output: which inputs have changed it."""
+        least = np.maximum(NEGLIGIBLE * self.sizes, NOISE * self.noise)
+        changed: list[list[bool]] = (self.changes > least).T.tolist()
         return changed
+
+    @cached_property
+    def steady(self) -> list[bool]:
+        """Of each output: whether it has come back with the inputs."""
+        steady: list[bool] = (self.noise <= NEGLIGIBLE * self.sizes).tolist()
+        return steady
+
+    @cached_property
+    def goes_back(self) -> list[bool]:
+        """Of each output: whether it differs by less than what a step changes, after equal steps from a saved state."""
+        differs = (self.noise > NEGLIGIBLE * self.sizes) & (self.noise > self.moves / 2)
+        goes_back: list[bool] = (~differs).tolist()
+        return goes_back
 
 
 @dataclass(slots=True, eq=False)
@@ -185,28 +200,27 @@ class Reactions:
     """Where it is measured now."""
     is_busy: bool = False
     """Whether its inputs are being changed."""
-    seen: dict[int, Seen] = field(default_factory=dict)
-    """Place of measurement → what was seen there."""
+    seen: dict[int, tuple[Seen, slice]] = field(default_factory=dict)
+    """Place of measurement → what was seen there, and which outputs are its own."""
 
     @property
     def is_steady(self) -> bool:
         """Whether the outputs have come back with the inputs, in Initialization Mode."""
-        seen = self.seen[AT_START]
-        return bool((seen.noise <= NEGLIGIBLE * seen.sizes).all())
+        seen, own = self.seen[AT_START]
+        return all(seen.steady[own])
 
     @property
     def goes_back(self) -> bool:
         """Whether equal short steps from its saved state were equal: otherwise outputs differ by what a step changes."""
-        return not any(
-            ((seen.noise > NEGLIGIBLE * seen.sizes) & (seen.noise > seen.moves / 2)).any()
-            for at, seen in self.seen.items()
-            if at != AT_START
+        return all(
+            all(seen.goes_back[own]) for at, (seen, own) in self.seen.items() if at != AT_START
         )
 
     @property
     def at_start(self) -> Mapping[str, frozenset[str]]:
         """Output → inputs to which it reacts in Initialization Mode."""
-        return self._named(self.seen[AT_START].reacted())
+        seen, own = self.seen[AT_START]
+        return self._named(seen.reacted[own])
 
     def needs_steps(self, declared: Mapping[str, frozenset[str]]) -> bool:
         """Whether short steps decide: an output declares no dependencies, or reacts to more than it declares.
@@ -225,19 +239,19 @@ class Reactions:
         """Output → inputs to which it reacts at once in a step; None if no short steps were done."""
         if SHORTER not in self.seen:
             return None
-        shorter = self.seen[SHORTER]
-        grows = shorter.changes > DIRECT * self.seen[LONGER].changes
-        return self._named(shorter.reacted() & grows)
+        (shorter, own), (longer, others) = self.seen[SHORTER], self.seen[LONGER]
+        grows = shorter.changes[:, own] > DIRECT * longer.changes[:, others]
+        reacted = zip(shorter.reacted[own], grows.T.tolist(), strict=True)
+        return self._named([[a and b for a, b in zip(*both, strict=True)] for both in reacted])
 
     def forget_steps(self) -> None:
         """Nothing was seen in short steps."""
         self.seen = {AT_START: self.seen[AT_START]}
 
-    def _named(self, seen: NDArray[np.bool_]) -> dict[str, frozenset[str]]:
-        inputs = self.question.inputs
+    def _named(self, seen: Iterable[Iterable[bool]]) -> dict[str, frozenset[str]]:
+        outputs, inputs = self.question.outputs, self.question.inputs
         return {
-            output: frozenset(name for name, is_seen in zip(inputs, column, strict=True) if is_seen)
-            for output, column in zip(self.question.outputs, seen.T, strict=True)
+            y: frozenset(compress(inputs, those)) for y, those in zip(outputs, seen, strict=True)
         }
 
 

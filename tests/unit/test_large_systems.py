@@ -6,15 +6,19 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from growing_work import run_here, steep
 
 from fmimaster import SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson
+from fmimaster.cards import at_start
+from fmimaster.cards.measured import with_dependencies
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.system.description import Component, Endpoint, PowerBond, SystemDescription
+from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
 
 Make = Callable[[int], SystemDescription]
@@ -114,6 +118,23 @@ def test_what_a_system_takes_grows_linearly(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # folders of other tests are looked at
     make, algorithm = CASES[case]
     assert not steep(lambda n: one_step(make(n), algorithm), COPIES)
+
+
+@pytest.mark.in_this_process("looks at a function of the package")
+def test_what_was_measured_at_instances_that_are_alike_is_used_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The measured dependencies of ten instances of one FMU make one model, and no other graph."""
+    used = list[object]()
+
+    def counted(*given: Any) -> Model:
+        used.append(given)
+        return with_dependencies(*given)
+
+    monkeypatch.setattr(at_start, "with_dependencies", counted)
+    monkeypatch.setattr(at_start, "dependency_arcs", None)
+    Simulation(ring(5), stop_time=0.1, step_size=0.1).run()
+    assert len(used) == 1
 
 
 def one_step(system: SystemDescription, algorithm: Algorithm) -> None:
