@@ -40,12 +40,15 @@ class Posix:
         self._call("sigaction", number, None, found)
         return found
 
-    def puts_back_handler(self, number: int, handler: Any) -> bool:
-        """Restore a handler; returns whether it was another one."""
-        is_another: bool = self.handler(number)[0] != handler[0]
-        if is_another:
-            self._call("sigaction", number, handler, None)
+    @staticmethod
+    def is_another(handler: Any, before: Any) -> bool:
+        """Whether a signal is handled otherwise than before."""
+        is_another: bool = handler[0] != before[0]
         return is_another
+
+    def put_back_handler(self, number: int, handler: Any) -> None:
+        """Restore a handler."""
+        self._call("sigaction", number, handler, None)
 
     def puts_back_arithmetic(self) -> bool:
         """Restore the arithmetic of this thread; returns whether it was another one."""
@@ -89,10 +92,14 @@ class Windows:
         self._signal(number, found)
         return found
 
-    def puts_back_handler(self, number: int, handler: Any) -> bool:
-        """Restore a handler; returns whether it was another one."""
-        is_another: bool = self._signal(number, handler) != handler
-        return is_another
+    @staticmethod
+    def is_another(handler: Any, before: Any) -> bool:
+        """Whether a signal is handled otherwise than before."""
+        return bool(handler != before)
+
+    def put_back_handler(self, number: int, handler: Any) -> None:
+        """Restore a handler."""
+        self._signal(number, handler)
 
     def puts_back_arithmetic(self) -> bool:
         """Restore the arithmetic of this thread; returns whether it was another one."""

@@ -9,6 +9,7 @@ import ctypes
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import isclose
 from typing import Any, ClassVar
 
@@ -30,6 +31,13 @@ from fmimaster.system.model import Model
 
 _FAILURES = ("logStatusDiscard", "logStatusError", "logStatusFatal")
 """Categories of log messages, by the standards, with the reason why a call did not succeed."""
+
+
+@lru_cache(maxsize=64)
+def _failures_among(categories: tuple[str, ...]) -> Any:
+    """Those of these categories, as an array in C: ctypes makes a type for each new one, which takes 15 us."""
+    found = [c.encode() for c in categories if c in _FAILURES]
+    return (ctypes.c_char_p * len(found))(*found)
 
 
 class LibraryCalls(Instance):
@@ -158,12 +166,13 @@ class LibraryCalls(Instance):
     def ask_for_failures(self) -> None:
         """Switch on the messages about discarded steps and failures, if the FMU has these categories; errors are
         ignored."""
-        categories = [c.encode() for c in self.model.log_categories if c in _FAILURES]
+        categories = _failures_among(self.model.log_categories)
         if not categories or not self.has("SetDebugLogging"):
             return
-        array = (ctypes.c_char_p * len(categories))(*categories)
-        count = ctypes.c_size_t(len(array))
-        status = self.function("SetDebugLogging")(self.component, self.boolean(1), count, array)
+        count = ctypes.c_size_t(len(categories))
+        status = self.function("SetDebugLogging")(
+            self.component, self.boolean(1), count, categories
+        )
         if status not in (*SUCCESS, DISCARD, ERROR):
             try:
                 self.fail("SetDebugLogging", status)

@@ -215,10 +215,8 @@ _LOGGER = fmi2CallbackLoggerTYPE(_receive)
 def _lasting_callbacks() -> Any:
     """Shared parts of the callbacks of all FMI 2.0 instances; they exist as long as the process."""
     callbacks = fmi2CallbackFunctions()
-    callbacks.logger = _LOGGER
     callbacks.allocateMemory = AllocateType(calloc)
     callbacks.freeMemory = FreeType(free_memory)
-    addLoggerProxy(ctypes.byref(callbacks))  # formats printf arguments in C
     return callbacks
 
 
@@ -227,10 +225,9 @@ def _callbacks(name: str, messages: MessageLog) -> Any:
 
     Other code that uses fmpy in this process may have set another receiver, which may not exist any more.
     """
-    receiver = fmi2CallbackFunctions()
-    receiver.logger = _LOGGER
-    addLoggerProxy(ctypes.byref(receiver))
     callbacks = fmi2CallbackFunctions.from_buffer_copy(_lasting_callbacks())
+    callbacks.logger = _LOGGER
+    addLoggerProxy(ctypes.byref(callbacks))  # formats printf arguments in C
     environment = next(_ENVIRONMENTS)
     callbacks.componentEnvironment = environment
     _LOGS[environment] = _LOGS[name.encode()] = messages

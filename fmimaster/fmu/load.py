@@ -202,7 +202,7 @@ class Loader:
     def _is_table(self, component: Component) -> bool:
         source = component.source
         is_csv = (source.member or source.path.name).lower().endswith(".csv")
-        return is_csv or _table_key(component) in self._tables
+        return is_csv or (bool(self._tables) and _table_key(component) in self._tables)
 
     def free_instances(self) -> None:
         """Free all instances; the files stay loaded, and others can be made. Never raises."""

@@ -44,7 +44,7 @@ class ProcessState:
         self._locale = locale.setlocale(locale.LC_ALL)
         numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
         self._handlers = {number: self._c.handler(number) for number in numbers}
-        self._handlers_of_python = {number: signal.getsignal(number) for number in numbers}
+        self._handlers_of_python = {number: _handler_of_python(number) for number in numbers}
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -74,11 +74,14 @@ class ProcessState:
     def put_back_signals(self, who: str) -> None:
         """Restore the handlers of signals; for any thread."""
         for number, handler in self._handlers.items():
-            of_python = signal.getsignal(number)
+            if not self._c.is_another(self._c.handler(number), handler):
+                continue
+            of_python = _handler_of_python(number)
             if of_python != self._handlers_of_python[number]:  # another thread has set it: no FMU
                 self._handlers_of_python[number] = of_python
                 self._handlers[number] = self._c.handler(number)
-            elif self._c.puts_back_handler(number, handler):
+            else:
+                self._c.put_back_handler(number, handler)
                 self._tell(who, f"the handler of {number.name}")
 
     def _put_back_folder(self, who: str) -> None:
@@ -98,6 +101,12 @@ class ProcessState:
         if kind not in self._told:
             self._told[kind] = what
             log.warning("%s has changed %s, for the whole process. It was restored.", who, what)
+
+
+def _handler_of_python(number: signal.Signals) -> Any:
+    """What Python does at a signal; all of its functions are called by one handler in C."""
+    handler = signal.getsignal(number)
+    return callable if callable(handler) else handler
 
 
 def _folder() -> str | None:
