@@ -7,11 +7,10 @@ them. With it, rings of 2, 10 and 100 tiny FMUs take 1.45, 1.3 and 1.3 times the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby, pairwise
 from math import nan
-from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +40,13 @@ from fmimaster.run.ticks import GivenIntervals
 from fmimaster.system.states import State
 
 Fields = dict[str, Any]
-"""Fields of fm_instruction, or of a member of its union."""
+"""Fields of a member of the union in fm_instruction."""
+
+Entry = Any
+"""An fm_instruction: it is copied to its places in programs."""
+
+Line = tuple[int, Sequence[Entry]]
+"""An instruction by its number in a program, and its entries."""
 
 FUSIBLE = frozenset(
     (
@@ -56,7 +61,9 @@ FUSIBLE = frozenset(
 )
 """Operations that are fused where they come one after the other."""
 
-_OPERATION = itemgetter("op")
+_TRANSFERS = frozenset((Move, Set, Get))
+
+_MOVED_AND_SET = lib.FM_MOVE, lib.FM_SET
 
 WORTH_FUSING = 2
 """So many of them at least."""
@@ -97,9 +104,7 @@ class ProgramEncoder:
         self._context = context
         self._hooks = hooks
         self.known: dict[int, Encoded] = {}
-        self._shared: dict[tuple[type[Instruction], int, Group], Fields] = {}
-        self._objects: dict[tuple[int, Group], Fields] = {}
-        """The moves of text and binaries."""
+        self._shared: dict[tuple[type[Instruction], int, Group], Sequence[Entry]] = {}
         self._of_triggers: dict[int, Fields] = {}
         self._depths: Mapping[int, int] = {}
         """Of the REPEATs and UNTILs of the present program."""
@@ -125,15 +130,19 @@ class ProgramEncoder:
     def _encode(self, program: Program) -> Encoded:
         self._depths = nesting(program.instructions)
         self._is_limited = _may_end_before(program, self.plan)
-        parts = [
-            [{**fields, "line": line} for fields in self._entries_of(instruction, line)]
+        lines = [
+            (line, self._entries_of(instruction, line))
             for line, instruction in enumerate(program.instructions)
         ]
-        entries = _fused(parts) if self.fused else [entry for part in parts for entry in part]
-        for this, following in pairwise(entries):
-            if this["op"] == lib.FM_MOVE and following["op"] == lib.FM_SET:
-                this["op"] = lib.FM_MOVE_SET
-        code = self._lender.lent(new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
+        entries = _fused(lines) if self.fused else _placed(lines)
+        code = self._lender.lent(new("fm_instruction[]", len(entries) + 1))
+        for k, (entry, line) in enumerate(entries):
+            code[k] = entry
+            code[k].line = line
+        code[len(entries)].op = lib.FM_END
+        for k, operations in enumerate(pairwise(entry.op for entry, _ in entries)):
+            if operations == _MOVED_AND_SET:
+                code[k].op = lib.FM_MOVE_SET
         self._lend_calls(code)
         self.known[id(program)] = Encoded(program, code)
         return self.known[id(program)]
@@ -146,17 +155,13 @@ class ProgramEncoder:
         calls, sources = ffi.new("fm_fused[]", sizes[0]), ffi.new("double *[]", sizes[1])
         fuse(self._lender.lent(calls), self._lender.lent(sources), sizes, sizes + 1)
 
-    def _entries_of(self, instruction: Instruction, line: int) -> list[Fields]:
+    def _entries_of(self, instruction: Instruction, line: int) -> Sequence[Entry]:
         """The entries of an instruction: one, but several for an ALIGN, and for a MOVE of text and numbers."""
-        match instruction:  # what there is most of comes first
-            case Move(i, group) if group is not Group.TRIGGERS:
-                entries = self._objects_moved(i, group), self._transfer(instruction)
-                return [entry for entry in entries if entry["move"]["n"]]
-            case Move() | Set() | Get():
-                return [self._transfer(instruction)]
-            case Align():
-                return self._align(instruction, line)
-        kind = type(instruction)
+        kind: type[Any] = type(instruction)
+        if kind in _TRANSFERS:  # what there is most of
+            return self._transfer(kind, instruction.instance, instruction.group)  # type: ignore[attr-defined]
+        if isinstance(instruction, Align):
+            return self._align(instruction, line)
         fields: Fields = {f: _number(getattr(instruction, f)) for f in OPERANDS[kind]}
         if kind in self._made:
             fields |= self._made[kind](instruction)
@@ -165,13 +170,16 @@ class ProgramEncoder:
         op = lib.FM_STEP_LIMITED if kind is Step and self._is_limited else OPERATIONS[kind]
         return [_entry(op, instruction.subject, kind.__name__.lower(), fields)]
 
-    def _objects_moved(self, i: int, group: Group) -> Fields:
-        """The MOVE of text and binaries of a group."""
-        if (i, group) not in self._objects:
-            moves = self._lender.moves(self.plan.routes[i, group], objects=True)
-            entry = _entry(lib.FM_MOVE_OBJECTS, i, "move", {"group": group, **moves})
-            self._objects[i, group] = entry
-        return self._objects[i, group]
+    def _moves(self, i: int, group: Group) -> Sequence[Entry]:
+        """The MOVEs of a group: of text and binaries, and of numbers."""
+        if group is Group.TRIGGERS:
+            return [_entry(lib.FM_MOVE_TRIGGERS, i, "triggers", self._triggers(i))]
+        routes, found = self.plan.routes[i, group], list[Entry]()
+        for op, objects in ((lib.FM_MOVE_OBJECTS, True), (lib.FM_MOVE, False)):
+            moves = self._lender.moves(routes, objects=objects)
+            if moves["n"]:
+                found.append(_entry(op, i, "move", {"group": group, **moves}))
+        return found
 
     def _step(self, step: Step) -> Fields:
         planned = self.plan.instances[step.instance]
@@ -184,41 +192,37 @@ class ProgramEncoder:
         assert partials is not None
         return {"partials": self._lender.partials(self._entries[i], i, partials)}
 
-    def _transfer(self, instruction: Move | Set | Get) -> Fields:
+    def _transfer(self, kind: type[Instruction], i: int, group: Group) -> Sequence[Entry]:
         """What a group of an instance is moved by, or the calls that set or read it; made once."""
-        key = type(instruction), instruction.instance, instruction.group
-        if key not in self._shared:
-            op, member, fields = self._make_transfer(instruction)
-            self._shared[key] = _entry(op, instruction.instance, member, fields)
-        return self._shared[key]
+        key = kind, i, group
+        known = self._shared.get(key)
+        if known is None:
+            known = self._moves(i, group) if kind is Move else [self._calls(kind, i, group)]
+            self._shared[key] = known
+        return known
 
-    def _make_transfer(self, instruction: Move | Set | Get) -> tuple[int, str, Fields]:
-        i, group = instruction.instance, instruction.group
+    def _calls(self, kind: type[Instruction], i: int, group: Group) -> Entry:
+        """The calls that SET or GET makes of a group."""
         entry, lender = self._entries[i], self._lender
-        match instruction, group:
-            case Move(), Group.TRIGGERS:
-                return lib.FM_MOVE_TRIGGERS, "triggers", self._triggers(i)
-            case Move(), _:
-                moves = lender.moves(self.plan.routes[i, group])
-                return lib.FM_MOVE, "move", {"group": group, **moves}
-            case Set(), Group.INTERVALS:
-                given = GivenIntervals(self.plan, i, entry.instance)
-                return lib.FM_CALL, "call", {"hook": lend_hook(lender, self._context, given)}
-            case Set(), Group.TRIGGERS:
-                return lib.FM_SET_TRIGGERS, "triggers", self._triggers(i)
-            case Get(), Group.CLOCKS:
-                fields = {
-                    "outputs": lender.calls(entry, i, group),
-                    "inputs": lender.input_clocks(i),
-                }
-                return lib.FM_GET_CLOCKS, "get_clocks", fields
-            case Get(), Group.CLOCKED:
-                return lib.FM_GET_CLOCKED, "get_clocked", {"clocked": lender.clocked(entry, i)}
-            case Get(), Group.INTERVALS:
-                return lib.FM_GET_INTERVALS, "get_intervals", {"inquiry": lender.inquiry(entry, i)}
-        op = OPERATIONS[type(instruction)]
-        member = "set" if op == lib.FM_SET else "get"
-        return op, member, {"group": group, **lender.calls(entry, i, group)}
+        if kind is Set and group is Group.INTERVALS:
+            given = GivenIntervals(self.plan, i, entry.instance)
+            hook = lend_hook(lender, self._context, given)
+            return _entry(lib.FM_CALL, i, "call", {"hook": hook})
+        if kind is Set and group is Group.TRIGGERS:
+            return _entry(lib.FM_SET_TRIGGERS, i, "triggers", self._triggers(i))
+        if kind is Get and group is Group.CLOCKS:
+            calls, inputs = lender.calls(entry, i, group), lender.input_clocks(i)
+            fields = {"outputs": calls, "inputs": inputs}
+            return _entry(lib.FM_GET_CLOCKS, i, "get_clocks", fields)
+        if kind is Get and group is Group.CLOCKED:
+            clocked = lender.clocked(entry, i)
+            return _entry(lib.FM_GET_CLOCKED, i, "get_clocked", {"clocked": clocked})
+        if kind is Get and group is Group.INTERVALS:
+            inquiry = lender.inquiry(entry, i)
+            return _entry(lib.FM_GET_INTERVALS, i, "get_intervals", {"inquiry": inquiry})
+        member = "set" if kind is Set else "get"
+        fields = {"group": group, **lender.calls(entry, i, group)}
+        return _entry(OPERATIONS[kind], i, member, fields)
 
     def _triggers(self, i: int) -> Fields:
         """Triggers of an instance, for MOVE and SET alike."""
@@ -248,12 +252,12 @@ class ProgramEncoder:
         each = lender.lent(ffi.new("fm_fitted[]", inputs))
         lent = lender.lent(ffi.new("fm_copy *[]", copies))
         fields = (fit.rows, fit.is_constant, lent, each)
-        set_ = Set(fit.instance, Group.CONTINUOUS)
+        (calls,) = self._transfer(Set, fit.instance, Group.CONTINUOUS)
         k.fits = True
         self._make_scratch(fit)
         return {
             "fitted": lender.lent(ffi.new("fm_fit *", fields)),
-            "inputs": self._transfer(set_)["set"]["segments"],
+            "inputs": calls.set.segments,
         }
 
     def _make_scratch(self, fit: Fit) -> None:
@@ -265,7 +269,7 @@ class ProgramEncoder:
             self._scratch = size
             self._lender.fill(self._lender.kernel, scratch=np.zeros(size))
 
-    def _align(self, align: Align, line: int) -> list[Fields]:
+    def _align(self, align: Align, line: int) -> list[Entry]:
         """What brings an instance back; the kernel skips it if the instance is not beyond the limit."""
         i, segments = align.instance, self.plan.layout.segments
         back: list[Instruction] = [Restore(i, align.place)]
@@ -278,10 +282,10 @@ class ProgramEncoder:
         return [next(around), *steps, next(around)]
 
 
-def _entry(op: int, instance: int | None, member: str, fields: Fields) -> Fields:
+def _entry(op: int, instance: int | None, member: str, fields: Fields) -> Entry:
     """An fm_instruction; without a member for an instruction that needs no fields."""
     entry: Fields = {"op": op, "instance": 0 if instance is None else instance}
-    return {**entry, member: fields} if fields else entry
+    return ffi.new("fm_instruction *", {**entry, member: fields} if fields else entry)[0]
 
 
 def _number(operand: Any) -> Any:
@@ -300,24 +304,30 @@ def _may_end_before(program: Program, plan: Plan) -> bool:
     return any(isinstance(i, Step) and i.end < 1.0 for i in program.instructions)
 
 
-def _fused(parts: Sequence[Sequence[Fields]]) -> list[Any]:
-    """The entries of instructions; in front of those that can be fused, one that stands for them."""
-    done = list[Fields]()
-    for is_fusible, group in groupby(parts, lambda p: FUSIBLE.issuperset(map(_OPERATION, p))):
-        entries = [entry for part in group for entry in part]
-        done += _in_one(entries) if is_fusible else entries
+def _placed(lines: Iterable[Line]) -> list[tuple[Entry, int]]:
+    """The entries of instructions, each with the number of its instruction."""
+    return [(entry, line) for line, entries in lines for entry in entries]
+
+
+def _fused(lines: Sequence[Line]) -> list[tuple[Entry, int]]:
+    """The same; in front of those that can be fused, one that stands for them."""
+    done = list[tuple[Entry, int]]()
+    for is_fusible, group in groupby(lines, lambda p: FUSIBLE.issuperset([e.op for e in p[1]])):
+        placed = _placed(group)
+        done += _in_one(placed) if is_fusible else placed
     return done
 
 
-def _in_one(entries: Sequence[Fields]) -> Sequence[Fields]:
+def _in_one(entries: Sequence[tuple[Entry, int]]) -> Sequence[tuple[Entry, int]]:
     """Fused instructions; the parts around each PARALLEL also by themselves, for a run with several threads."""
     if len(entries) < WORTH_FUSING:
         return entries
-    inside, at = list[Fields](), 0
-    for k, entry in enumerate(entries):
-        if entry["op"] == lib.FM_PARALLEL:
-            inside += [*_in_one(entries[at:k]), *entries[k : k + 1 + entry["parallel"]["count"]]]
-            at = k + 1 + entry["parallel"]["count"]
+    inside, at = list[tuple[Entry, int]](), 0
+    for k, (entry, _) in enumerate(entries):
+        if entry.op == lib.FM_PARALLEL:
+            end = k + 1 + entry.parallel.count
+            inside += [*_in_one(entries[at:k]), *entries[k:end]]
+            at = end
     inside += _in_one(entries[at:]) if at else entries
     fused = _entry(lib.FM_FUSED, None, "fused", {"count": len(inside)})
-    return [{**fused, "line": entries[0]["line"]}, *inside]
+    return [(fused, entries[0][1]), *inside]
