@@ -171,11 +171,14 @@ def _set_state(self: Any, state: list[Any]) -> None:
 _DEFAULT = object()
 """In place of an argument: what the factory of the field makes."""
 
+_MANY = 5
+"""Fewest fields for which it is worth it to change the class of an instance while it is made."""
+
 
 def _constructor(kind: Any, frozen: bool) -> Any:
     names = {"_DEFAULT": _DEFAULT, "_set": object.__setattr__}
     arguments: dict[bool, list[str]] = {False: ["self"], True: []}
-    lines = []
+    values: dict[str, str] = {}
     for k, one in enumerate(fields(kind)):
         name = value = one.name
         default = ""
@@ -189,7 +192,23 @@ def _constructor(kind: Any, frozen: bool) -> Any:
             continue
         if one.init:
             arguments[bool(one.kw_only)].append(name + default)
-        lines.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+        values[name] = value
+    has_layout_of_its_own = "__slots__" in vars(kind) and kind.__bases__ == (object,)
+    if not frozen:
+        lines = _assigned(values)
+    elif has_layout_of_its_own and len(values) >= _MANY:
+        names |= {"_kind": kind, "_open": type("_Open", (), {"__slots__": kind.__slots__})}
+        lines = [
+            "if self.__class__ is _kind:",
+            " _set(self, '__class__', _open)",  # its attributes are set in a tenth of the time
+            *(" " + line for line in _assigned(values)),
+            " self.__class__ = _kind",
+            "else:",  # a derived class has another layout
+            f" for _item in {{{', '.join(f'{n!r}: {v}' for n, v in values.items())}}}.items():",
+            "  _set(self, *_item)",
+        ]
+    else:
+        lines = [f"_set(self, {name!r}, {value})" for name, value in values.items()]
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
     by_name = ["*", *arguments[True]] if arguments[True] else []
@@ -199,6 +218,10 @@ def _constructor(kind: Any, frozen: bool) -> Any:
     method.__qualname__, method.__module__ = f"{kind.__qualname__}.__init__", kind.__module__
     method.__annotations__ = {f.name: f.type for f in fields(kind) if f.init} | {"return": None}
     return method
+
+
+def _assigned(values: Mapping[str, str]) -> list[str]:
+    return [f"self.{name} = {value}" for name, value in values.items()]
 
 
 @recursive_repr()

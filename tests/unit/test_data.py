@@ -172,3 +172,27 @@ def test_one_that_contains_itself_has_a_text(make: Any) -> None:
     ring = Ring()
     ring.other = ring
     assert repr(ring).endswith("Ring(other=...)")
+
+
+def test_many_fields_of_a_frozen_one_are_set_in_it_and_in_a_derived_class(make: Any) -> None:
+    @make(frozen=True, slots=True)
+    class Many:
+        a: int
+        b: int
+        c: int
+        d: list[int] = field(default_factory=list)
+        e: int = field(init=False, default=5)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "e", self.a + 5)
+
+    class Derived(Many):
+        """With another layout: it has a ``__dict__``."""
+
+    for kind in (cast(Any, Many), cast(Any, Derived)):
+        one = kind(1, 2, c=3)
+        assert (type(one), one.a, one.b, one.c, one.d, one.e) == (kind, 1, 2, 3, [], 6)
+        assert one == kind(1, 2, 3, []) != kind(1, 2, 4)
+        for name in ("a", "e"):
+            with pytest.raises(FrozenInstanceError):
+                setattr(one, name, 0)
