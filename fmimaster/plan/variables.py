@@ -287,13 +287,14 @@ def place_columns(
             row = rows.setdefault(kind, [])
             at = len(row)
             row += range(start, stop)
-            found = placed[kind, start, stop] = slice(at, len(row))
+            found = placed[kind, start, stop] = slice(at, at + stop - start)
         return found
 
-    own = {(entry.instance, entry.variable) for entry in chosen if entry.connector is None}
+    shows_connectors = any(entry.connector is not None for entry in chosen)
+    own = {(c.instance, c.variable) for c in chosen if c.connector is None and shows_connectors}
     states = [_states(component.model) for component in components]
     columns = []
-    slots = layout.slots
+    slots, outputs = layout.slots, Group.OUTPUTS
     for i, name, variable, _, connector in chosen:
         if i is None:
             signal, at = layout.signals[variable]
@@ -308,7 +309,7 @@ def place_columns(
         if v.clocks and v.type is not DataType.CLOCK:  # a clock that cannot tick is inactive
             clocks = (place(*layout.placed(i, clock)) for clock in v.clocks)
             present = DataType.CLOCK, tuple(column.start for column in clocks)
-        kind, slot = slots.get((i, Group.OUTPUTS, variable)) or layout.placed(i, variable)
+        kind, slot = slots.get((i, outputs, variable)) or layout.placed(i, variable)
         if connector is None:
             unit, usual, transformation = v.unit.name if v.unit else "", _usual(v), _UNCHANGED
         else:
@@ -320,7 +321,7 @@ def place_columns(
         is_coupled = is_judged and (i, variable) in coupled
         place_in_row = place(kind, slot)
         columns.append(
-            Recorded(
+            Recorded(  # without names: there may be very many
                 *(name, i, variable, kind, v.shape, unit, slot, place_in_row, present, usual),
                 *(transformation, is_repeated, is_judged, is_coupled),
             )
@@ -339,8 +340,10 @@ def moves_steadily(model: Model, variable: Variable) -> bool:
 
     Some tools declare all outputs discrete.
     """
+    if variable.is_continuous:
+        return True
     is_output = variable.type.is_float and variable.causality is Causality.OUTPUT
-    return variable.is_continuous or (is_output and not model.tells_discrete_outputs)
+    return is_output and not model.tells_discrete_outputs
 
 
 def _is_judged(model: Model, variable: Variable, states: Collection[str]) -> bool:
@@ -361,5 +364,8 @@ def _usual(variable: Variable) -> float | None:
     """The usual magnitude of a variable, by the declarations of its FMU."""
     if not variable.type.is_float or variable.causality is not Causality.OUTPUT:
         return None
-    limits = [abs(limit) for limit in (variable.min, variable.max) if limit is not None]
-    return max(abs(variable.nominal), *limits) if limits else abs(variable.nominal)
+    low, high = variable.min, variable.max
+    usual = abs(variable.nominal)
+    if low is None and high is None:
+        return usual
+    return max(usual, *(abs(limit) for limit in (low, high) if limit is not None))

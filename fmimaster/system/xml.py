@@ -223,12 +223,13 @@ def children(element: Element | None, *path: str) -> Iterator[Element]:
     """All elements at a path of local names below an element; none if the element is None."""
     if element is None:
         return
-    name, *further = path
-    for child in element:
-        if _without_prefix(child.tag) == name:
-            if further:
-                yield from children(child, *further)
-            else:
+    *above, name = path
+    parents = [element]
+    for part in above:
+        parents = [c for parent in parents for c in parent if _without_prefix(c.tag) == part]
+    for parent in parents:
+        for child in parent:
+            if _without_prefix(child.tag) == name:
                 yield child
 
 

@@ -117,6 +117,23 @@ FMI3 = Dialect(
 GREATEST_REFERENCE = 2**32 - 1
 """fmi2ValueReference and fmi3ValueReference have 32 bits."""
 
+_SHORT = 9
+"""Digits with which a number is certainly smaller."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alike:
+    """Variables with equal attributes, but for name, value reference, description and start: of many thousands, most.
+
+    A variable with elements inside, such as dimensions or aliases, is like no other.
+    """
+
+    type: DataType
+    has_elements: bool
+    is_output: bool
+    derivative: str | None
+    """The attribute, without which a variable is no derivative."""
+
 
 class VariableEntry(NamedTuple):
     """One variable of a model description. Its aliases of FMI 3.0 are below its element."""
@@ -128,6 +145,9 @@ class VariableEntry(NamedTuple):
     name: str
     reference: int
     type: DataType
+    start: str | None
+    description: str
+    alike: Alike
 
 
 def read_entries(root: Element, dialect: Dialect, findings: Findings) -> Sequence[VariableEntry]:
@@ -138,23 +158,35 @@ def read_entries(root: Element, dialect: Dialect, findings: Findings) -> Sequenc
     ModelError
         If one of them has no type, or no value reference.
     """
-    found = []
-    for variables in children(root, "ModelVariables"):
-        for element in variables:
-            with findings:
-                found.append(_entry(element, dialect))
-    findings.refuse()
-    return found
+    known: dict[tuple[object, ...], Alike] = {}
+    elements = (e for variables in children(root, "ModelVariables") for e in variables)
+    return findings.of_each(lambda element: _entry(element, dialect, known), elements)
 
 
-def _entry(element: Element, dialect: Dialect) -> VariableEntry:
-    name = element.get("name") or ""
+def _entry(
+    element: Element, dialect: Dialect, known: dict[tuple[object, ...], Alike]
+) -> VariableEntry:
     typed = dialect.typed(element)
     if typed is None:
         expected = ", ".join(dialect.types)
         raise problem(element, f"{labelled(element)} has no type, expected one of {expected}.")
-    reference = whole_number(element, "valueReference", 0, GREATEST_REFERENCE)
-    return VariableEntry(element, typed, name, reference, dialect.types[local_name(typed)])
+    own = dict(element.items())
+    inner = own if typed is element else dict(typed.items())
+    start, description = inner.pop("start", None), own.pop("description", "")
+    name, number = own.pop("name", ""), own.pop("valueReference", "")
+    if number.isascii() and number.isdecimal() and len(number) <= _SHORT:
+        reference = int(number)
+    else:
+        reference = whole_number(element, "valueReference", 0, GREATEST_REFERENCE)
+    # an attribute is valid only at its place
+    key = typed.tag, *own.items(), None, *(() if inner is own else inner.items())
+    alike = known.get(key)
+    if alike is None or len(typed):
+        kind, is_output = dialect.types[local_name(typed)], own.get("causality") == "output"
+        alike = Alike(kind, len(typed) > 0, is_output, inner.get("derivative"))
+        if not alike.has_elements:
+            known[key] = alike
+    return VariableEntry(element, typed, name, reference, alike.type, start, description, alike)
 
 
 class References:
@@ -271,10 +303,14 @@ def with_aliases(
     ModelError
         If an input or an output has the name of another variable. Otherwise the first variable is used, with a note.
     """
+    different = {variable.name for variable in variables}
+    is_usual = len(different) == len(variables) and "" not in different
+    if is_usual and not any(entry.alike.has_elements for entry in entries):
+        return tuple(variables), {}
     aliases: list[tuple[Variable, Element]] = []
     names: dict[str, set[str]] = {}
     for variable, entry in zip(variables, entries, strict=True):
-        for element in children(entry.typed, "Alias") if len(entry.typed) else ():
+        for element in children(entry.typed, "Alias"):
             name = element.get("name") or ""
             description = element.get("description") or variable.description
             # an alias too, because otherwise one variable would be requested twice
@@ -298,12 +334,11 @@ def _note_double(
     same = (first.value_reference, first.type) == (variable.value_reference, variable.type)
     ends = (Causality.INPUT, Causality.OUTPUT)
     if not same and (first.causality in ends or variable.causality in ends):
-        with findings:
-            raise problem(
-                element,
-                f"{labelled(element)} has the name of another variable ({location(where)}). One of them is an input or an "
-                "output, whose name connections and results need. Expected each name once.",
-            )
+        what = (
+            f"{labelled(element)} has the name of another variable ({location(where)}). One of them is an input or an "
+            "output, whose name connections and results need. Expected each name once."
+        )
+        findings.collect(problem(element, what))
     else:
         what = "a variable has the name of another one; the first one is used"
         findings.note(element, what, f"{shown(variable.name)} ({location(where)})")

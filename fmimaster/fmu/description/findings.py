@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum
 from math import isfinite
@@ -14,18 +14,16 @@ from fmimaster.system.xml import Element, local_name, location, parse_text, show
 
 _MOST_PROBLEMS = 20
 
-_LONGEST_PLAIN = 20
-"""Digits of a whole number that is read without a pattern, as nearly all are."""
-
 E = TypeVar("E", bound=Enum)
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 class Findings:
     """Collects problems and notes, each with file and line.
 
     Many FMUs that run well break a rule. Therefore only errors that prevent a correct run are problems; all others are
-    notes, and the attribute is treated as missing. A context: a problem in it is collected instead of raised, so that
-    problems of other elements are found too.
+    notes, and the attribute is treated as missing.
     """
 
     def __init__(self) -> None:
@@ -39,18 +37,20 @@ class Findings:
         self.count += 1
         self._notes.add(what, entry, location(element))
 
-    # a generator with ``contextmanager`` takes longer than the reading inside of it
-    def __enter__(self) -> None:
-        pass
+    def collect(self, error: ModelError | FileError) -> None:
+        """Keep a problem, so that those of other elements are found too; see :meth:`refuse`."""
+        self._problems += error.problems if isinstance(error, ModelError) else [str(error)]
 
-    def __exit__(self, _: object, error: BaseException | None, *__: object) -> bool:
-        if isinstance(error, ModelError):
-            self._problems += error.problems
-        elif isinstance(error, FileError):
-            self._problems.append(str(error))
-        else:
-            return False
-        return True
+    def of_each(self, read: Callable[[S], T], elements: Iterable[S]) -> list[T]:
+        """What is read from each element; see :meth:`refuse`."""
+        found = []
+        for element in elements:
+            try:
+                found.append(read(element))
+            except (ModelError, FileError) as error:
+                self.collect(error)
+        self.refuse()
+        return found
 
     def refuse(self) -> None:
         """Raise if a problem has been collected.
@@ -141,8 +141,7 @@ def whole_number(element: Element, name: str, least: int, most: int) -> int:
     """Value of an attribute that is required and must be in a range."""
     if (text := element.get(name)) is None:
         raise problem(element, f"{name} of {labelled(element)} is missing.")
-    is_plain = text.isascii() and text.isdecimal() and len(text) < _LONGEST_PLAIN
-    number = int(text) if is_plain else value_of(element, name, int, least)
+    number = value_of(element, name, int, least)
     if not least <= number <= most:
         raise problem(
             element,

@@ -167,16 +167,12 @@ def _variables(
         else None,
         findings,
     )
-    found = []
-    for entry in entries:
-        with findings:
-            found.append(reader.read(entry))
-    findings.refuse()
+    found = findings.of_each(reader.read, entries)
     if interface is Interface.MODEL_EXCHANGE:
         found = [_settable_between_points(v) for v in found]
     variables, names = with_aliases(found, entries, findings)
     findings.refuse()
-    if sum(v.size for v in variables) > MOST_ELEMENTS:
+    if len(variables) + sum(v.size - 1 for v in variables if v.shape) > MOST_ELEMENTS:
         raise ModelError(
             f"{root.base}: all variables together have more than {MOST_ELEMENTS} elements. Expected fewer; make the arrays "
             "smaller."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -57,7 +57,7 @@ def read_dependencies(
     def unknowns(
         path: tuple[str, ...], names: Mapping[str, Collection[str]] = names
     ) -> list[_Unknown]:
-        return list(_unknowns(root, path, dialect.referred_by, references, names, findings))
+        return _unknowns(root, path, dialect.referred_by, references, names, findings)
 
     outputs, initials = unknowns(dialect.outputs), unknowns(dialect.initial_unknowns)
     dependencies, declared = _declared(outputs, variables)
@@ -85,13 +85,15 @@ def _unknowns(
     references: References,
     names: Mapping[str, Collection[str]],
     findings: Findings,
-) -> Iterator[_Unknown]:
+) -> list[_Unknown]:
+    found: list[_Unknown] = []
     known: dict[str, tuple[str, ...]] = {}  # many entries have the same list
     for element in children(root, "ModelStructure", *path):
-        entry = references.find(element.get(attribute) or "")
+        number = element.get(attribute) or ""
+        entry = references.find(number)
         if entry is None:
             what = f"{path[0]} of ModelStructure has an entry for a variable that does not exist; the entry is ignored"
-            findings.note(element, what, shown(element.get(attribute)))
+            findings.note(element, what, shown(number))
             continue
         text, kinds = element.get("dependencies"), element.get("dependenciesKind")
         of = None if text is None else known.get(text)
@@ -99,8 +101,9 @@ def _unknowns(
             of = _known(text, element, entry, references, findings)
             if of is not None:
                 known[text] = of
-        for name in names.get(entry.name) or (entry.name,):
-            yield _Unknown(name, of, tuple(kinds.split()) if kinds else ())
+        each_kind = tuple(kinds.split()) if kinds else ()
+        found += [_Unknown(n, of, each_kind) for n in names.get(entry.name) or (entry.name,)]
+    return found
 
 
 def _known(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from fractions import Fraction
 from math import isfinite, prod
 from typing import Any, NamedTuple
 
 from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError
-from fmimaster.fmu.description.entries import Dialect, References, TypeDefinition, VariableEntry
+from fmimaster.fmu.description.entries import (
+    Alike,
+    Dialect,
+    References,
+    TypeDefinition,
+    VariableEntry,
+)
 from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted, whole_number
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.conversions import outside_range, parse_value
@@ -108,25 +114,26 @@ _INITIAL: Mapping[tuple[Causality, Variability], Initial | None] = {
 Source: FMI 3.0, 2.4.7.5.
 """
 
-_OF_ONE = ("name", "valueReference", "description", "start")
-"""Attributes that usually differ between variables with otherwise equal attributes."""
-
 
 class _Common(NamedTuple):
-    """Common properties of all variables with the same attributes."""
+    """Common properties of all variables that are alike."""
 
-    facts: dict[str, Any]
-    """Fields of Variable."""
     example: Variable
+    before: tuple[Any, ...]
+    """Fields of Variable between its value reference and its start value."""
+    after: tuple[Any, ...]
+    """Those after its start value, but the last two."""
+    is_usual: bool
+    """Whether it is a floating point scalar without limits, like most: of its start value, only the number is checked."""
+
+
+_VARIABLE: Callable[..., Variable] = Variable
+"""With arguments by position, which are faster; only their number is not known to a checker of types."""
 
 
 @dataclass(frozen=True)
 class VariableReader:
-    """Makes a Variable from an entry.
-
-    Attributes are evaluated once for all variables with equal attributes: of many thousands, most differ only in name,
-    value reference, description and start value.
-    """
+    """Makes a Variable from an entry; attributes are evaluated once for all variables that are alike."""
 
     dialect: Dialect
     references: References
@@ -135,7 +142,7 @@ class VariableReader:
     readable: Container[tuple[DataType, int]] | None
     """Variables that can be read in Initialization Mode; None for all."""
     findings: Findings
-    _known: dict[tuple[Any, ...], _Common] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[Alike, _Common] = field(default_factory=dict, init=False, repr=False)
 
     def read(self, entry: VariableEntry) -> Variable:
         """One variable, without its aliases.
@@ -145,33 +152,20 @@ class VariableReader:
         FileError, ModelError
             If it has an invalid attribute without which it cannot be used correctly.
         """
-        common = self._common(entry)
-        return Variable(
-            name=entry.name,
-            value_reference=entry.reference,
-            start=self._start(common.example, entry),
-            get_in_initialization=self.readable is None
-            or (entry.type, entry.reference) in self.readable,
-            description=entry.element.get("description") or "",
-            **common.facts,
-        )
+        _, _, name, reference, kind, text, description, alike = entry
+        common = self._known.get(alike) or self._common(entry)
+        _, before, after, is_usual = common
+        is_plain = text is not None and is_usual and _is_number(text)
+        start = (text,) if is_plain else self._start(common.example, entry)
+        readable = self.readable is None or alike.is_output or (kind, reference) in self.readable
+        return _VARIABLE(name, reference, *before, start, *after, readable, description)
 
     def _common(self, entry: VariableEntry) -> _Common:
-        """The properties that follow from its attributes. They are not shared if there are notes or child elements."""
-        if len(entry.typed):
-            return self._read_common(entry)
-        key: tuple[Any, ...] = (
-            entry.type,
-            *[item for item in entry.element.items() if item[0] not in _OF_ONE],
-        )
-        if entry.typed is not entry.element:  # an attribute is valid only at its place
-            key += (None, *[item for item in entry.typed.items() if item[0] not in _OF_ONE])
-        common = self._known.get(key)
-        if common is None:
-            count = self.findings.count
-            common = self._read_common(entry)
-            if count == self.findings.count:
-                self._known[key] = common
+        """The properties that follow from its attributes. They are not shared if there are notes."""
+        count = self.findings.count
+        common = self._read_common(entry)
+        if count == self.findings.count:
+            self._known[entry.alike] = common
         return common
 
     def _read_common(self, entry: VariableEntry) -> _Common:
@@ -208,7 +202,12 @@ class VariableReader:
             },
             **(self._of_a_float(entry, declared) if kind.is_float else {}),
         }
-        return _Common(facts, Variable(name=entry.name, value_reference=entry.reference, **facts))
+        example = Variable(name=entry.name, value_reference=entry.reference, **facts)
+        names = [field.name for field in fields(example)]
+        values, at = [getattr(example, name) for name in names], names.index("start")
+        is_limited = example.min is not None or example.max is not None
+        is_usual = kind.is_float and not dimensions and not is_limited
+        return _Common(example, tuple(values[2:at]), tuple(values[at + 1 : -2]), is_usual)
 
     def _declared(self, entry: VariableEntry) -> TypeDefinition | None:
         name = entry.typed.get("declaredType")
@@ -305,11 +304,9 @@ class VariableReader:
         ModelError
             If it is not a value of the type.
         """
-        text = entry.typed.get("start")
-        if text is None and not len(entry.typed):
+        text = entry.start
+        if text is None and not entry.alike.has_elements:
             return None
-        if text is not None and _is_usual(variable) and _is_number(text):
-            return (text,)
         if text is None:
             texts = [e.get("value") or "" for e in children(entry.typed, "Start")]
         else:
@@ -333,12 +330,6 @@ class VariableReader:
                 entry.element, "start is outside of min and max", f"{name} ({found})"
             )
         return tuple(texts)
-
-
-def _is_usual(variable: Variable) -> bool:
-    """Whether it is a floating point scalar without limits, like most: nothing but its number is to be checked."""
-    is_limited = variable.min is not None or variable.max is not None
-    return variable.type.is_float and not variable.dimensions and not is_limited
 
 
 def _is_number(text: str) -> bool:
@@ -366,7 +357,7 @@ def _size(entry: VariableEntry, element: Element, holder: VariableEntry | None) 
 
     FMI 3.0, 2.4.7.3: the variable is a structural parameter or a constant.
     """
-    text = element.get("start") if holder is None else holder.typed.get("start")
+    text = element.get("start") if holder is None else holder.start
     is_constant = holder is not None and holder.element.get("variability") == "constant"
     if holder is None or (
         holder.type.is_integer
@@ -391,12 +382,12 @@ def readable_in_initialization(
     entries: Sequence[VariableEntry], references: References
 ) -> set[tuple[DataType, int]]:
     """Types and value references of outputs, continuous states and their derivatives; an alias is the same variable."""
-    found, output = set(), Causality.OUTPUT.value
+    found = set()
     for entry in entries:
-        derivative = entry.typed.get("derivative")
+        derivative = entry.alike.derivative
         state = None if derivative is None else references.find(derivative)
         if state is not None:
             found.add((state.type, state.reference))
-        if state is not None or entry.element.get("causality") == output:
+        if state is not None or entry.alike.is_output:
             found.add((entry.type, entry.reference))
     return found
