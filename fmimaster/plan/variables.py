@@ -218,19 +218,20 @@ def chosen_variables(
     OptionError
         If a glob fits no variable.
     """
-    every = [
-        Chosen(i, v.name if bare_names and i == 0 else f"{c.name}.{v.name}", v.name, is_output)
-        for i, c in enumerate(components)
-        for v in c.model.variables
-        if _can_be_recorded(v)
-        for is_output in [_is_recorded_unasked(v) and not c.is_input]
-    ]
-    taken = {entry.name for entry in every}
-    every = [
-        Chosen(c.source, c.name, c.output.name, True, c)
-        for c in connectors
-        if c.name not in taken and _can_be_recorded(c.output)
-    ] + every
+    every = []
+    for i, c in enumerate(components):
+        prefix = "" if bare_names and i == 0 else f"{c.name}."
+        for v in c.model.variables:
+            if _can_be_recorded(v):
+                is_output = not c.is_input and _is_recorded_unasked(v)
+                every.append(Chosen(i, prefix + v.name, v.name, is_output))
+    if connectors:
+        taken = {entry.name for entry in every}
+        every = [
+            Chosen(c.source, c.name, c.output.name, True, c)
+            for c in connectors
+            if c.name not in taken and _can_be_recorded(c.output)
+        ] + every
     every += [Chosen(None, s.name, s.name, True) for s in signals if s.is_recorded]
     if not globs:
         return [entry for entry in every if entry.is_output]

@@ -69,8 +69,8 @@ def read_dependencies(
     return Dependencies(
         dependencies=dependencies,
         initial_dependencies=initial,
-        assumed_dependencies=frozenset(dependencies) - declared,
-        assumed_initial_dependencies=frozenset(initial) - initially_declared,
+        assumed_dependencies=frozenset(n for n in dependencies if n not in declared),
+        assumed_initial_dependencies=frozenset(n for n in initial if n not in initially_declared),
         dependency_kinds=kinds,
         initial_dependency_kinds=_initial_kinds(kinds, initials, initial),
         event_indicators=tuple(u.name for u in indicators),
@@ -101,8 +101,9 @@ def _unknowns(
             of = _known(text, element, entry, references, findings)
             if of is not None:
                 known[text] = of
-        each_kind = tuple(kinds.split()) if kinds else ()
-        found += [_Unknown(n, of, each_kind) for n in names.get(entry.name) or (entry.name,)]
+        of_each = tuple(kinds.split()) if kinds else ()
+        for name in names.get(entry.name) or (entry.name,):
+            found.append(_Unknown(name, of, of_each))
     return found
 
 
