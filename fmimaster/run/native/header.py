@@ -80,7 +80,10 @@ class LentMemory:
     def table(self, structure: str, rows: Sequence[Mapping[str, Any]]) -> Any:
         """An array of structs with these fields, with room for one at least."""
         types = struct_types(ffi.typeof(structure))
-        records = [{name: self._as(types[name], v) for name, v in row.items()} for row in rows]
+        records = [
+            {n: self._as(types[n], v) if type(v) in _LENT else v for n, v in row.items()}
+            for row in rows
+        ]
         return self.lent(ffi.new(f"{structure}[]", records or 1))
 
     def fill(self, record: Any, /, **fields: Any) -> Any:
@@ -97,9 +100,10 @@ class LentMemory:
         if isinstance(value, np.ndarray):
             return self.lent(ffi.from_buffer(_array_of(kind), value))
         if isinstance(value, list):
-            has_arrays = value and isinstance(value[0], np.ndarray)
-            elements = [self._as(kind.item, array) for array in value] if has_arrays else value
-            return self.lent(ffi.new(_array_of(kind), elements))
+            if value and isinstance(value[0], np.ndarray):
+                item = _array_of(kind.item)
+                value = self.lent([ffi.from_buffer(item, array) for array in value])
+            return self.lent(ffi.new(_array_of(kind), value))
         return value
 
 

@@ -155,7 +155,7 @@ class Tables(Lender):
             return {}
         groups = (Group.CLOCKS, Group.INPUT_CLOCKS)
         found = [clocks for group in groups for clocks in self._clocks(i, group)]
-        return {"n": len(found), "clocks": self.table("fm_clocks", found)}
+        return {"n": len(found), "clocks": self.table("fm_clocks", found)} if found else {}
 
     def input_clocks(self, i: int) -> Any:
         """The input clocks of an instance in the store, which lie side by side: an fm_clocks."""
