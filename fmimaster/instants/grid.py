@@ -16,6 +16,9 @@ from fmimaster.instants.instant import Instant, PointsAhead, TimeBase, Times
 from fmimaster.numerics.step_sizes import SLIVER, ULPS
 from fmimaster.record.causes import GRID, Cause
 
+_new = tuple.__new__
+"""Makes a named tuple without a call of Python."""
+
 EXACT = 2**52
 """Integers below it, and their differences, are doubles, so that a quotient of two is rounded as Python rounds it."""
 
@@ -93,8 +96,10 @@ class Grid(PointsAhead):
     def after(self, now: Instant) -> Instant:
         """The first grid point after an instant, except a point that equals a found time up to rounding."""
         ticks = now[1]
-        if isinstance(ticks, int) and len(self.offsets) == 1:  # so it is at most steps
-            return self.base.instant(ticks + self.step - (ticks - self.start) % self.step)
+        # so it is at most steps, which pay for each call
+        if type(ticks) is int and len(self.offsets) == 1:
+            ticks += self.step - (ticks - self.start) % self.step
+            return _new(Instant, (ticks / self.base.resolution, ticks))
         return self.point(self._index_after(now))
 
     def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:

@@ -151,9 +151,14 @@ class Executor(Protocol):
         """Execute a program over the interval from ``begin`` to ``end``, in s."""
         ...
 
-    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
-        """Attempt one interval, and commit it if nothing happened: returns None. Otherwise returns the outcome, which
-        is not yet committed."""
+    def stepping(self, attempt: Program, commit: Program) -> Callable[[float, float], Any]:
+        """Attempts an interval from begin to end, in s, and commits it if nothing happened: then it returns 0 or None. Else
+        it returns what :meth:`outcome` takes, and the interval is not yet committed."""
+        ...
+
+    def outcome(self, happened: Any) -> Outcome:
+        """What has happened in such an interval."""
+        ...
 
     def ask(self) -> None:
         """Return from repeat after the present step; called from another thread."""

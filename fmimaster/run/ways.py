@@ -125,15 +125,15 @@ class LoopParts:
 
 def single(parts: LoopParts) -> Way:
     """One attempt; it is committed at once if no step is undone and nothing happens."""
-    s, programs = parts.loop.state, parts.loop.programs
-    run, step, commit = parts.loop.executor.run, parts.loop.executor.step, programs.commit
+    s, programs, executor = parts.loop.state, parts.loop.programs, parts.loop.executor
 
     def way(goal: Goal, _: Instant, program: Program) -> Done:
         s.attempts += 1
         begin, end = s.time.seconds, goal.end.seconds
         if programs.undoes:
-            return Done(goal, run(program, begin, end))
-        return Done(goal, step(program, commit, begin, end))
+            return Done(goal, executor.run(program, begin, end))
+        happened = executor.stepping(program, programs.commit)(begin, end)
+        return Done(goal, executor.outcome(happened) if happened else None)
 
     return way
 
@@ -261,47 +261,50 @@ def over_known(parts: LoopParts) -> Way | None:
 
 
 def of_rule(parts: LoopParts) -> Way | None:
-    """The steps that a rule with estimators proposes one after the other, of which none can be undone.
+    """The steps that a rule with estimators proposes one after the other, while nothing else can end or undo one.
 
-    The last one is committed too, and not yet noted. The goals of the others are found as by :meth:`Goals.find`, but
-    without questions whose answer is known, and all are noted together.
+    They are noted together.
     """
     loop, s, rule = parts.loop, parts.loop.state, parts.loop.rule
     can_ask = parts.is_seen and loop.clock is None and not (loop.programs.undoes or parts.twins)
     if not (can_ask and rule.estimators):
         return None
-    executor, commit, errors = loop.executor, loop.programs.commit, parts.acceptance.errors
-    size = float(rule.exact_size)
+    executor, errors, size = loop.executor, parts.acceptance.errors, float(rule.exact_size)
 
-    def way(goal: Goal, until: Instant, program: Program) -> Done:
-        decide, propose, step = rule.decide, rule.propose, executor.step
+    def way(goal: Goal, until: Instant, program: Program) -> Done | None:
         nearly = parts.lookout.limit(until).seconds - size
-        most = min(MOST_ASKED, executor.rows.room)
+        if goal.end.seconds > nearly:
+            return None
+        decide, propose = rule.decide, rule.propose
+        step = executor.stepping(program, loop.programs.commit)
         now, memory, begin = s.time, s.memory, s.time.seconds
         times, causes = [begin], list[Cause]()
         try:
-            while True:
-                end = goal.end.seconds
-                outcome = step(program, commit, begin, end)
-                if outcome is not None or len(times) >= most or end > nearly or s.asked:
-                    return Done(goal, outcome)
+            for _ in range(min(MOST_ASKED, executor.rows.room)):
+                there = goal.end
+                end = there.seconds
+                if end > nearly:
+                    break
                 times.append(end)
+                happened = step(begin, end)
+                if happened:
+                    return Done(goal, executor.outcome(happened))
                 causes.append(goal.cause)
                 memory, _ = decide(memory, now, end - begin, errors(end))
-                now, begin = goal.end, end
+                now, begin = there, end
+                if s.asked:
+                    break
                 goal = propose(now, memory)
-                if goal.end.seconds > nearly:
-                    s.time, s.memory = now, memory
-                    goal = parts.goals.find(until)
         finally:
             s.memory = memory
-            is_undecided = begin < times[-1]  # the last one, at an error
-            done = len(causes) - is_undecided
-            s.attempts += done + 1
+            s.attempts += len(times) - 1
+            is_undecided = begin < times[len(causes)]  # the last one, at an error
             if causes:
-                parts.note(Stretch(np.array(times), *numbered(causes)), done, lambda _: now)
+                stretch = Stretch(np.fromiter(times, float), *numbered(causes))
+                parts.note(stretch, len(causes) - is_undecided, lambda _: now)
                 if is_undecided:
-                    s.step_log.add(begin, times[-1], causes[-1])
+                    s.step_log.add(begin, times[len(causes)], causes[-1])
+        return Done(None)
 
     return way
 

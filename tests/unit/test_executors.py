@@ -514,7 +514,7 @@ def test_a_first_step_that_takes_long_does_not_count_for_others(single: bool) ->
     times = [k / 8 for k in range(101)]
     if single:
         for begin, end in pairwise(times):
-            b.executor.step(steps, commit, begin, end)
+            b.executor.stepping(steps, commit)(begin, end)
     else:
         b.executor.repeat([steps], commit, times)
     assert 0.02 <= b.executor.seconds[0] < 0.1

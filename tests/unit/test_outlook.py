@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from in_turn import in_turn
 from python_fmu import PythonFmu
 
+from fmimaster import reference_path
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import FIRST_ORDER
+from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record.causes import STEP_SIZE, Cause, Kind
 from fmimaster.results.results import Results
@@ -172,17 +177,22 @@ def run(
     def run(rule: Any, connections: list[str], *, ahead: bool, **settings: Any) -> Run:
         backend = settings.pop("backend", request.param)
         executor: Any = NativeExecutor if backend is Backend.NATIVE else ReferenceExecutor
-        step = executor.step
+        stepping = executor.stepping
 
         def counted(*arguments: Any) -> Any:
-            alone.append(arguments[-1])
-            return step(*arguments)
+            step = stepping(*arguments)
+
+            def one(begin: float, end: float) -> Any:
+                alone.append(end)
+                return step(begin, end)
+
+            return one
 
         units = {"a": source(), "b": with_events()}
         alone = list[float]()
         options = {"stop_time": 2, "event_mode": True, "algorithm": Jacobi(), "input": file}
         with monkeypatch.context() as patch:
-            patch.setattr(executor, "step", counted)
+            patch.setattr(executor, "stepping", counted)
             patch.setattr(Lookout, "steps_to", steps_to if ahead else lambda *_: None)
             made = simulation(
                 units, connections, step_size=rule, backend=backend, **options | settings
@@ -303,3 +313,48 @@ def test_a_rule_that_judges_each_step_is_asked_without_the_loop(
     times, steps, asked = run(ways.WAYS)
     assert (times, steps) == run(one_by_one)[:2]
     assert asked < 8 < 150 < len(times) <= len(found) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(FixedStep):
+    """A fixed step that is asked after each step, with its error."""
+
+    @property
+    def estimators(self) -> tuple[PredictorCorrector]:
+        """One."""
+        return (PredictorCorrector(),)
+
+    def ahead(self, memory: Grid) -> Any:
+        """Nothing is known ahead."""
+        del memory
+
+
+def test_python_is_called_for_nothing_but_the_rule_and_its_error_at_each_step() -> None:
+    def calls(steps: int) -> Counter[str]:
+        found = Counter[str]()
+
+        def count(frame: FrameType, event: str, _: Any) -> None:
+            if event == "call" and "fmimaster" in frame.f_code.co_filename:
+                found[frame.f_code.co_name] += 1
+
+        run = Simulation(
+            reference_path("systems/quarter-car-b-fmi2.ssp"),
+            algorithm=Jacobi(),
+            step_size=Judged("1/1000"),
+            stop_time=Fraction(steps, 1000),
+            event_clock="none",
+            error_estimate=False,
+            backend=Backend.NATIVE,
+        )
+        threading.setprofile(count)
+        try:
+            run.run()
+        finally:
+            threading.setprofile(None)
+        return found
+
+    more = calls(6000)
+    more.subtract(calls(1000))
+    often = {name for name, n in more.items() if n > 500}
+    assert often == {"propose", "after", "goal_at", "decide", "read_finite"}
+    assert {more[name] for name in often} <= set(range(5000, 5050))

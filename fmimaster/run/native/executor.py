@@ -79,8 +79,8 @@ class NativeExecutor:
         self._done, self._attempted = ffi.new("int *"), ffi.new("int *")
         self._codes: list[Any] = []
         self._code_table: Any = None
-        self._pair: tuple[Program | None, Program | None, Any, Any] = None, None, None, None
-        """Attempt and commit of the last single step, with what the kernel reads."""
+        self._stepping: tuple[Program | None, Program | None, Any] = None, None, None
+        """Attempt and commit of the last single steps, and what does them."""
         _note_crowd(self._entries)
         self._start_threads(n_threads)
 
@@ -118,21 +118,15 @@ class NativeExecutor:
         """Execute a program over the interval from begin to end, in s."""
         encoded = self._known.get(id(program)) or self._encode(program)
         stop = lib.fm_run(self.kernel, encoded.code, begin, end)
-        return self._outcome(stop) if stop else Outcome(end)
+        return self.outcome(stop) if stop else Outcome(end)
 
-    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
-        """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
-        pair = self._pair  # single steps pay for each call in between
-        if pair[0] is not attempt or pair[1] is not commit:
-            pair = self._pair = (
-                attempt,
-                commit,
-                self._encode(attempt).code,
-                self._encode(commit).code,
-            )
-        _, _, code, then = pair
-        stop = lib.fm_step(self.kernel, code, then, begin, end)
-        return self._outcome(stop) if stop else None
+    def stepping(self, attempt: Program, commit: Program) -> Any:
+        """Attempts an interval, and commits it if nothing happened; see :class:`Executor`."""
+        known = self._stepping  # single steps pay for what is made here
+        if known[0] is not attempt or known[1] is not commit:
+            codes = self._encode(attempt).code, self._encode(commit).code
+            known = self._stepping = attempt, commit, partial(lib.fm_step, self.kernel, *codes)
+        return known[2]
 
     def ask(self) -> None:
         """Return from repeat after the present step; called from another thread."""
@@ -181,7 +175,7 @@ class NativeExecutor:
         )
         self.kernel.asked = 0
         rows = ahead.rows if kept is not None and ahead.happened else None
-        return Repeated(done[0], self._outcome(stop), rows)
+        return Repeated(done[0], self.outcome(stop), rows)
 
     @staticmethod
     def _points(times: Times) -> tuple[Any, Any]:
@@ -244,7 +238,7 @@ class NativeExecutor:
             attempted,
         )
         self.kernel.asked = 0
-        return done[0], self._outcome(stop) if attempted[0] else None
+        return done[0], self.outcome(stop) if attempted[0] else None
 
     def _pattern(self, attempts: Sequence[Program]) -> Any:
         """The encoded programs of a pattern; the last one is known."""
@@ -253,22 +247,23 @@ class NativeExecutor:
             self._codes, self._code_table = codes, ffi.new("fm_instruction *[]", codes)
         return self._code_table
 
-    def _outcome(self, stop: int) -> Outcome:
+    def outcome(self, happened: int) -> Outcome:
+        """The outcome of what the kernel returned."""
         k = self.kernel
-        if stop == lib.FM_RAN:
+        if happened == lib.FM_RAN:
             return Outcome(k.end)
-        if stop == lib.FM_HAPPENED:
+        if happened == lib.FM_HAPPENED:
             events = tuple(self._requests.nonzero()[0].tolist())
             end = float(self.registers.at.min()) if k.terminate else k.limit
             return Outcome(end, terminate=bool(k.terminate), event_requests=events)
-        if stop == lib.FM_FAILED:
+        if happened == lib.FM_FAILED:
             self._raise(k.stop_instance, k.failure_status, k.failure_function)
         reason = {
             lib.FM_DISCARDED: Reason.DISCARDED,
             lib.FM_NOT_CONVERGED: Reason.NOT_CONVERGED,
             lib.FM_EARLY: Reason.EARLY,
             lib.FM_ENDED: Reason.ENDED,
-        }[stop]
+        }[happened]
         messages: tuple[str, ...] = ()
         if reason is Reason.DISCARDED:
             messages = self._entries[k.stop_instance].messages()

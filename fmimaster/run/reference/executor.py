@@ -101,13 +101,24 @@ class ReferenceExecutor:
         past = (i for i, at in enumerate(m.at) if at > limit and not planned[i].stays_ahead)
         return next(past, None)
 
-    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
-        """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
-        outcome = self.run(attempt, begin, end)
-        if not _has_succeeded(outcome, end):
-            return outcome
-        self.run(commit, end, end)
-        return None
+    def stepping(
+        self, attempt: Program, commit: Program
+    ) -> Callable[[float, float], Outcome | None]:
+        """Attempts an interval, and commits it if nothing happened; see :class:`Executor`."""
+
+        def step(begin: float, end: float) -> Outcome | None:
+            outcome = self.run(attempt, begin, end)
+            if not _has_succeeded(outcome, end):
+                return outcome
+            self.run(commit, end, end)
+            return None
+
+        return step
+
+    @staticmethod
+    def outcome(happened: Outcome) -> Outcome:
+        """The outcome itself."""
+        return happened
 
     def ask(self) -> None:
         """Return from repeat after the present step; called from another thread."""
