@@ -8,10 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "doubles.h"
 #include "status.h"
 
 typedef int (*fm_access2_t)(void *, const uint32_t *, size_t, void *);
 typedef int (*fm_access3_t)(void *, const uint32_t *, size_t, void *, size_t);
+typedef int (*fm_get_state_t)(void *, void **);
+typedef int (*fm_set_state_t)(void *, void *);
 typedef int (*fm_step2_t)(void *, double, double, int);
 typedef int (*fm_step3_t)(void *, double, double, bool, bool *, bool *, bool *, double *);
 
@@ -37,6 +40,58 @@ FM_INLINE int fm_fmi3_step(void *address, void *component, int keeps, double tim
         return status;
     *answer = (fm_answer){reached, terminate, 0, early, event};
     return fm_fmi3_answer(status, time, answer, function);
+}
+
+/* BinaryInstance.save in fmimaster/fmu/binary.py: the state that was there is freed before, not handed over. */
+FM_INLINE int fm_save_in(const fm_fmu *fmu, void **state, int *which)
+{
+    void *release = *state ? fmu->functions[FM_FREE_STATE] : 0;
+    *which = FM_FREE_STATE;
+    if (release) {
+        int status = ((fm_get_state_t)release)(fmu->component, state);
+        *state = 0;
+        if (fm_failed(status))
+            return status;
+    }
+    void *address = fmu->functions[FM_GET_STATE];
+    *which = FM_GET_STATE;
+    if (!address)
+        return FM_MISSING;
+    int status = ((fm_get_state_t)address)(fmu->component, state);
+    return fm_failed(status) || *state ? status : FM_NOT_VALID; /* Set with a null state crashes many FMUs */
+}
+
+FM_INLINE int fm_restore_from(const fm_fmu *fmu, void *const *state)
+{
+    void *address = fmu->functions[FM_SET_STATE];
+    return address ? ((fm_set_state_t)address)(fmu->component, *state) : FM_MISSING;
+}
+
+/* What SAVE writes down. */
+FM_INLINE void has_saved(fm_kernel *k, const fm_instruction *c)
+{
+    int i = c->instance, place = c->save.place;
+    double here = k->at[i];
+    k->has_saved = 1;
+    k->kept_from[i] = smaller(k->kept_from[i], here);
+    k->place_at[place] = here;
+    k->place_stepped[place] = k->stepped[i];
+}
+
+/* Whether a RESTORE has anything to do. */
+FM_INLINE int has_moved(const fm_kernel *k, const fm_instruction *c)
+{
+    return k->stepped[c->instance] != k->place_stepped[c->restore.place];
+}
+
+/* What RESTORE writes down. */
+FM_INLINE void has_restored(fm_kernel *k, const fm_instruction *c)
+{
+    int i = c->instance, place = c->restore.place;
+    k->at[i] = k->place_at[place];
+    k->stepped[i] = k->place_stepped[place];
+    k->restores[i]++;
+    k->pending[i] = 0;
 }
 
 FM_INLINE double time_of(const fm_times *t, int i)

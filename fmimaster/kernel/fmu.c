@@ -4,10 +4,7 @@
 #include <stdint.h>
 
 #include "kernel.h"
-#include "status.h"
-
-typedef int (*get_state_t)(void *, void **);
-typedef int (*set_state_t)(void *, void *);
+#include "calls.h"
 
 void *fm_find(const fm_fmu *fmu, int which, const char **function)
 {
@@ -35,30 +32,19 @@ int fm_missing_step(void *self, double time, double size, fm_answer *answer, con
     return FM_MISSING;
 }
 
-/* BinaryInstance.save in fmimaster/fmu/binary.py: the state that was there is freed before, not handed over. */
 int fm_save_state(void *self, int place, const char **function)
 {
-    fm_fmu *fmu = self;
-    void **state = &fmu->places[place];
-    void *release = *state ? fm_find(fmu, FM_FREE_STATE, function) : 0;
-    if (release) {
-        int status = ((get_state_t)release)(fmu->component, state);
-        *state = 0;
-        if (fm_failed(status))
-            return status;
-    }
-    void *address = fm_find(fmu, FM_GET_STATE, function);
-    if (!address)
-        return FM_MISSING;
-    int status = ((get_state_t)address)(fmu->component, state);
-    return fm_failed(status) || *state ? status : FM_NOT_VALID; /* Set with a null state crashes many FMUs */
+    const fm_fmu *fmu = self;
+    int which, status = fm_save_in(fmu, &fmu->places[place], &which);
+    *function = fmu->names[which];
+    return status;
 }
 
 int fm_restore_state(void *self, int place, const char **function)
 {
-    fm_fmu *fmu = self;
-    void *address = fm_find(fmu, FM_SET_STATE, function);
-    return address ? ((set_state_t)address)(fmu->component, fmu->places[place]) : FM_MISSING;
+    const fm_fmu *fmu = self;
+    *function = fmu->names[FM_SET_STATE];
+    return fm_restore_from(fmu, &fmu->places[place]);
 }
 
 /* BinaryInstance._coefficients in fmimaster/fmu/binary.py. */

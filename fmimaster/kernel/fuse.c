@@ -108,26 +108,42 @@ static void fuse_step(struct fusing *f, const fm_instruction *step)
     add(f, instance->version == 2 ? FM_FUSED_STEP_2 : FM_FUSED_STEP_3, step, call);
 }
 
+static void fuse_state(struct fusing *f, int kind, const fm_instruction *c, int is_of_fmu, int place)
+{
+    const fm_fmu *fmu = f->k->instances[c->instance].self;
+    if (is_of_fmu)
+        add(f, kind, c, (fm_fused){.fmu = fmu, .values = &fmu->places[place]});
+    else
+        add(f, FM_AS_WRITTEN, c, (fm_fused){0});
+}
+
 static void fuse_all(struct fusing *f, fm_instruction *fused)
 {
     size_t before = f->n_calls;
     fused->fused.is_plain = 1;
     for (fm_instruction *c = fused + 1, *end = c + fused->fused.count; c < end; c++) {
+        const fm_instance *instance = &f->k->instances[c->instance];
         switch (c->op) {
         case FM_MOVE_OBJECTS:
         case FM_FIT:
+        case FM_KEEP:
+        case FM_CALL:
         case FM_MOVE: add(f, FM_AS_WRITTEN, c, (fm_fused){0}); break;
         case FM_MOVE_SET: fuse_set(f, c, c + 1); c++; break;
         case FM_SET: fuse_set(f, 0, c); break;
         case FM_GET: fuse_get(f, c); break;
         case FM_STEP: fuse_step(f, c); break;
+        case FM_SAVE: fuse_state(f, FM_FUSED_SAVE, c, instance->save == fm_save_state, c->save.place); break;
+        case FM_RESTORE: fuse_state(f, FM_FUSED_RESTORE, c, instance->restore == fm_restore_state, c->restore.place); break;
         case FM_PARALLEL: fused->fused.has_parallel = 1; break;
         }
     }
     add(f, FM_FUSED_END, fused, (fm_fused){0});
     fused->fused.calls = f->calls ? f->calls + before : 0;
-    for (size_t i = before; f->calls && i < f->n_calls; i++)
-        fused->fused.is_plain &= f->calls[i].kind != FM_AS_WRITTEN;
+    for (size_t i = before; f->calls && i < f->n_calls; i++) {
+        int kind = f->calls[i].kind;
+        fused->fused.is_plain &= kind != FM_AS_WRITTEN && kind != FM_FUSED_SAVE && kind != FM_FUSED_RESTORE;
+    }
 }
 
 void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,

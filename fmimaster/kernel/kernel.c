@@ -241,14 +241,42 @@ HOT int step_fused(fm_kernel *k, const fm_fused *v, int version)
     return fm_failed(r.status) ? step_answered(k, v->of, there, &r) : FM_RAN;
 }
 
+RARE int save(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_instance *instance = &k->instances[c->instance];
+    const char *function = 0;
+    int status = instance->save(instance->self, c->save.place, &function);
+    if (fm_failed(status))
+        return fm_fail(k, c, status, function);
+    has_saved(k, c);
+    return FM_RAN;
+}
+
+RARE int restore(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_instance *instance = &k->instances[c->instance];
+    const char *function = 0;
+    if (!has_moved(k, c))
+        return FM_RAN;
+    int status = instance->restore(instance->self, c->restore.place, &function);
+    if (fm_failed(status))
+        return fm_fail(k, c, status, function);
+    has_restored(k, c);
+    return FM_RAN;
+}
+
 /* An instruction whose calls are not those of FMUs as they are, or that only moves. */
-RARE int as_written(fm_kernel *k, const fm_instruction *c)
+int fm_as_written(fm_kernel *k, const fm_instruction *c)
 {
     switch (c->op) {
     case FM_MOVE_SET: /* its SET is a separate call */
     case FM_MOVE: move(k, c); return FM_RAN;
     case FM_MOVE_OBJECTS: return fm_move_objects(k, c, c->move.moves, c->move.n);
     case FM_FIT: fm_fit_inputs(k, c); return FM_RAN;
+    case FM_KEEP: return fm_keep(k, c);
+    case FM_CALL: return fm_call_hook(k, c);
+    case FM_SAVE: return save(k, c);
+    case FM_RESTORE: return restore(k, c);
     case FM_SET: return set(k, c);
     default: return get(k, c);
     }
@@ -270,7 +298,7 @@ HOT int fused(fm_kernel *k, const fm_fused *v)
     for (int status;;) {
         switch (v->kind) {
         case FM_FUSED_END: return FM_RAN;
-        CALLS(FM_AS_WRITTEN, as_written(k, v->of));
+        CALLS(FM_AS_WRITTEN, fm_as_written(k, v->of));
         CALLS(FM_FUSED_SET_2, set_fused(k, v, 2));
         CALLS(FM_FUSED_SET_3, set_fused(k, v, 3));
         CALLS(FM_FUSED_STEP, step(k, v->of));
@@ -278,6 +306,8 @@ HOT int fused(fm_kernel *k, const fm_fused *v)
         CALLS(FM_FUSED_STEP_3, step_fused(k, v, 3));
         CALLS(FM_FUSED_GET_2, get_fused(k, v, 2));
         CALLS(FM_FUSED_GET_3, get_fused(k, v, 3));
+        CALLS(FM_FUSED_SAVE, save(k, v->of));
+        CALLS(FM_FUSED_RESTORE, restore(k, v->of));
         default: FM_UNREACHABLE;
         }
     }
@@ -383,41 +413,11 @@ RARE int parallel(fm_kernel *k, const fm_instruction *c)
     return FM_RAN;
 }
 
-RARE int save(fm_kernel *k, const fm_instruction *c)
-{
-    const fm_instance *instance = &k->instances[c->instance];
-    const char *function = 0;
-    int status = instance->save(instance->self, c->save.place, &function);
-    if (fm_failed(status))
-        return fm_fail(k, c, status, function);
-    k->has_saved = 1;
-    k->kept_from[c->instance] = fmin(k->kept_from[c->instance], k->at[c->instance]);
-    k->place_at[c->save.place] = k->at[c->instance];
-    k->place_stepped[c->save.place] = k->stepped[c->instance];
-    return FM_RAN;
-}
-
-RARE int restore(fm_kernel *k, const fm_instruction *c)
-{
-    const fm_instance *instance = &k->instances[c->instance];
-    const char *function = 0;
-    if (k->stepped[c->instance] == k->place_stepped[c->restore.place])
-        return FM_RAN; /* it has not moved */
-    int status = instance->restore(instance->self, c->restore.place, &function);
-    if (fm_failed(status))
-        return fm_fail(k, c, status, function);
-    k->at[c->instance] = k->place_at[c->restore.place];
-    k->stepped[c->instance] = k->place_stepped[c->restore.place];
-    k->restores[c->instance]++;
-    k->pending[c->instance] = 0;
-    return FM_RAN;
-}
-
 /* So often an ALIGN brings an instance back: MOST_ALIGNMENTS of reference/steps.py. */
 enum { MOST_ALIGNMENTS = 20 };
 
 /* No state that an earlier execution has saved is restored in this one after a step. */
-static void forget_saved(fm_kernel *k)
+void fm_forget_saved(fm_kernel *k)
 {
     for (int i = 0; i < k->n_instances; i++)
         k->kept_from[i] = INFINITY;
@@ -545,7 +545,7 @@ HOT void begin_execution(fm_kernel *k, double begin, double end)
     if (k->has_events)
         memset(k->requests, 0, (size_t)k->n_instances);
     if (k->has_saved)
-        forget_saved(k);
+        fm_forget_saved(k);
 }
 
 /* The outcome of an execution in which something may have happened. */
@@ -681,6 +681,8 @@ static int let_happen(fm_kernel *k, fm_ahead *ahead, int number, const fm_watch 
 /* What a call does that ends plain steps, and the other calls after it. */
 RARE int go_on(fm_kernel *k, const fm_fused *v, const fm_result *r)
 {
+    if (r->stopped != FM_RAN)
+        return r->stopped;
     switch (v->kind) {
     case FM_FUSED_SET_2: case FM_FUSED_SET_3: return fused_failed(k, v, &v->of->set, r->status);
     case FM_FUSED_GET_2: case FM_FUSED_GET_3: return fused_failed(k, v, &v->of->get, r->status);
@@ -694,16 +696,19 @@ RARE int go_on(fm_kernel *k, const fm_fused *v, const fm_result *r)
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
               const fm_times *times, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done)
 {
-    const fm_fused *plain = n_attempts == 1 && !n_watches && !ahead ? fm_plain_calls(k, *attempts, commit) : 0, *answered = 0;
+    fm_plain plain = {0};
+    const fm_fused *answered = 0;
     fm_result result = {0};
     int stopped, is_after = 0;
     k->is_running = 1;
+    if (n_attempts == 1 && !n_watches && !ahead)
+        plain = fm_plain_calls(k, *attempts, commit);
     if (k->tuner)
         fm_tuner_start(k->tuner);
     for (int i = 0, next = 0;; i++) {
-        if (plain) {
+        if (plain.calls) {
             begin_execution(k, time_of(times, i), time_of(times, i + 1));
-            i += fm_plain_steps(k, plain, times, i, &answered, &result);
+            i += fm_plain_steps(k, &plain, times, i, &answered, &result);
         }
         const double here[3] = {time_of(times, i), time_of(times, i + 1), i + 2 < times->n ? time_of(times, i + 2) : NAN};
         choose_measuring(k);

@@ -41,11 +41,12 @@ enum fm_op {
     FM_END
 };
 
-/* The calls of an FM_FUSED: an instruction as it was written; the step of an instance; or, with the number of an FMI version,
- * the call of an FMU's function itself. A FM_FUSED_SET_... gathers its values if it has sources. */
+/* The calls of an FM_FUSED: an instruction as it was written; the step of an instance; a state that an FMU saves or restores
+ * itself; or, with the number of an FMI version, the call of an FMU's function itself. A FM_FUSED_SET_... gathers its values if
+ * it has sources. */
 enum fm_fused_kind {
     FM_AS_WRITTEN, FM_FUSED_SET_2, FM_FUSED_SET_3, FM_FUSED_STEP, FM_FUSED_STEP_2, FM_FUSED_STEP_3, FM_FUSED_GET_2,
-    FM_FUSED_GET_3, FM_FUSED_END
+    FM_FUSED_GET_3, FM_FUSED_SAVE, FM_FUSED_RESTORE, FM_FUSED_END
 };
 
 /* States that FM_MODE leads to: FM_ and the name in fmimaster.system.states.State. */
@@ -324,9 +325,9 @@ typedef struct {
     void *address, *self; /* the function of an FMU, and its component */
     union {
         const uint32_t *references;
-        const fm_fmu *fmu; /* STEP */
+        const fm_fmu *fmu; /* STEP, SAVE, RESTORE */
     };
-    void *values;
+    void *values; /* SAVE, RESTORE: where the FMU's state lies */
     union {
         struct {
             uint32_t n, size;
@@ -422,7 +423,7 @@ struct fm_instruction {
         struct {
             int count; /* instructions that follow: what is done */
             int has_parallel;
-            int is_plain; /* whether none is FM_AS_WRITTEN */
+            int is_plain; /* whether none needs what others write down */
             const fm_fused *calls; /* up to an FM_FUSED_END */
         } fused;
     };
@@ -495,6 +496,7 @@ typedef struct {
     int status;
     fm_answer answer;
     const char *function;
+    int stopped; /* plain.c: an fm_stop, if that is all that is to be said */
 } fm_result;
 
 struct fm_kernel {
@@ -722,12 +724,17 @@ void fm_at_exit(void (*tell)(void));
 void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,
              size_t *n_sources);
 
-/* plain.c: the calls of an attempt if it is nothing else, and its commit is a row of numbers; else null. */
-const fm_fused *fm_plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit);
+/* plain.c: the calls of an attempt if it is nothing else, and its commit is a row of numbers, perhaps after a REMEMBER. */
+typedef struct {
+    const fm_fused *calls;          /* null: it is no plain step */
+    const fm_instruction *remember; /* null for none */
+    int is_noted;                   /* whether each call is written down at once, since others need it */
+} fm_plain;
+fm_plain fm_plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit);
 /* Attempt and commit such intervals between times from one on, all but the last two, while rows have room and none is to be
  * measured. Returns how many are committed; *answered is the call of the one after them that did not simply succeed, whose
  * result is *r; or null, if that one was not begun. */
-int fm_plain_steps(fm_kernel *k, const fm_fused *calls, const fm_times *times, int from, const fm_fused **answered,
+int fm_plain_steps(fm_kernel *k, const fm_plain *plain, const fm_times *times, int from, const fm_fused **answered,
                    fm_result *r);
 
 /* rows.c: rows of Float64 values, which lie one behind the other. */
@@ -877,6 +884,10 @@ int fm_loop_sweep(void *self, fm_kernel *kernel);
 /* stop.c: a program stops, returns an fm_stop. */
 int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why);
 int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *function);
+
+/* kernel.c: an instruction that is fused, by itself; what an execution that begins forgets of saved states. */
+int fm_as_written(fm_kernel *k, const fm_instruction *c);
+void fm_forget_saved(fm_kernel *k);
 
 /* control.c: what happens at events; passes of a REPEAT. fm_same: how far apart two doubles may be that mean one time,
  * beside a step: same of fmimaster/instants/grid.py. */

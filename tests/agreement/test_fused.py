@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, groupby, islice, takewhile
@@ -17,11 +18,13 @@ from kernel_encodings import as_written
 
 from fmimaster import SimulationError, SystemBuilder, reference_path, simulate
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.model_exchange.one_step import Euler
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions.base import Program
+from fmimaster.results.results import Results
 from fmimaster.run import Backend
 from fmimaster.run.native.encoding import Encoded, ProgramEncoder
 from fmimaster.system.description import SystemDescription
@@ -106,11 +109,12 @@ def test_inputs_on_lines_are_fitted_and_then_set_directly(
     """As in a run that names no algorithm; FMUs of FMI 3.0 request inputs in their steps."""
     system = ring(version, 3, stop_time=50.0)
     code = attempt_of(system, monkeypatch, error_estimate=False)
-    assert [code[0].op, code[1].op] == [lib.FM_KEEP, lib.FM_FUSED]
+    assert code[0].op == lib.FM_FUSED
     set_, step, get = DIRECT[version]
     each = [lib.FM_AS_WRITTEN, set_, step if version == 2 else lib.FM_FUSED_STEP, get]
-    assert [call.kind for call in calls(code[1].fused)] == each * 3
+    assert [call.kind for call in calls(code[0].fused)] == [lib.FM_AS_WRITTEN, *each * 3]
     assert_same_calls(system, error_estimate=False)
+    assert_same_results(system, error_estimate=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +137,84 @@ class Uneven(Algorithm):
             p.get(i)
 
 
+@dataclass(frozen=True, slots=True)
+class Again(Jacobi):
+    """All step in two halves, go back, and step again."""
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        places = p.save(plan.members)
+        for begin in (0.0, 0.5):
+            with p.over(begin, begin + 0.5):
+                Jacobi.emit(self, plan, p)
+        p.restore(places)
+        Jacobi.emit(self, plan, p)
+
+
 @pytest.mark.in_this_process("calls are traced in the process of the run")
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel(), Uneven()])
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel(), Uneven(), Again()])
 def test_many_plain_steps_are_the_same_calls(
     version: int, algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the kernel writes down for many steps at once, too."""
     system = ring(version, 3, stop_time=30.0)
-    assert attempt_of(system, monkeypatch, algorithm=algorithm)[0].fused.is_plain
+    code = attempt_of(system, monkeypatch, algorithm=algorithm)
+    assert [code[0].op, code[1 + code[0].fused.count].op] == [lib.FM_FUSED, lib.FM_END]
+    assert code[0].fused.is_plain == (algorithm != Again())
     assert_same_calls(system, algorithm=algorithm)
-    results = simulate(system, algorithm=algorithm, backend=Backend.NATIVE)
-    expected = simulate(system, algorithm=algorithm, backend=Backend.REFERENCE)
-    assert results.time.tobytes() == expected.time.tobytes()
-    assert all(results[name].tobytes() == expected[name].tobytes() for name in expected.names)
-    halves = 1 + isinstance(algorithm, Uneven)
-    assert [one.calls for one in results.statistics.instances] == [300 * halves, 300, 300]
+    results = assert_same_results(system, algorithm=algorithm)
+    calls = {Uneven(): (600, 300, 300), Again(): (900, 900, 900)}
+    instances = results.statistics.instances
+    assert tuple(one.calls for one in instances) == calls.get(algorithm, (300, 300, 300))
+    assert {one.restores for one in instances} == {300 * (algorithm == Again())}
+
+
+@pytest.mark.in_this_process("calls of FMUs in the process of the run are fused")
+@pytest.mark.parametrize("version", [2, 3])
+def test_states_are_saved_and_restored_by_calls_of_the_fmus(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = attempt_of(ring(version, 3), monkeypatch, algorithm=Again())
+    once = [(kind, 3) for kind in DIRECT[version]]
+    saves, restores = (lib.FM_FUSED_SAVE, 3), (lib.FM_FUSED_RESTORE, 3)
+    assert list(rows(code[0].fused)) == [saves, *once, *once, restores, *once]
+
+
+@pytest.mark.in_this_process("a function of the FMU is replaced")
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("function", ["GetFMUState", "SetFMUState", "FreeFMUState"])
+def test_a_state_that_cannot_be_saved_or_restored_among_many_steps(
+    version: int, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = ring(version, 3, stop_time=30.0)
+    address = BinaryInstance.address
+    kept: list[Any] = []
+
+    def failing(self: BinaryInstance, name: str) -> int:
+        """One function of one instance fails at its 200th call."""
+        found = address(self, name)
+        if self.name != "d1" or name.lower() != function.lower() or not found:
+            return found
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        real, calls = prototype(found), count(1)
+        call = prototype(lambda *a: 3 if next(calls) == 200 else real(*a))
+        kept.append((real, call))
+        return ctypes.cast(call, ctypes.c_void_p).value or 0
+
+    monkeypatch.setattr(BinaryInstance, "address", failing)
+    # addresses are shared by the instances of a library
+    monkeypatch.setattr(BinaryInstance, "library", property(id))
+
+    def run(backend: Backend) -> tuple[str, bytes]:
+        with pytest.raises(SimulationError, match=f"(?i){function}") as raised:
+            simulate(system, backend=backend, algorithm=Again())
+        assert raised.value.results is not None
+        return str(raised.value), raised.value.results["d2.x"].tobytes()
+
+    expected = run(Backend.NATIVE)
+    with as_written():
+        assert run(Backend.NATIVE) == expected
 
 
 @pytest.mark.in_this_process("calls are traced in the process of the run")
@@ -178,6 +244,15 @@ def test_nothing_is_fused_where_that_is_switched_off(monkeypatch: pytest.MonkeyP
     with as_written():
         code = attempt_of(ring(3, 3), monkeypatch, algorithm=Jacobi())
     assert code[0].op == lib.FM_MOVE_SET
+
+
+def assert_same_results(system: Any, **settings: Any) -> Results:
+    """The interpreter in Python has the same rows as the kernel, bit for bit; those of the kernel."""
+    results = simulate(system, backend=Backend.NATIVE, **settings)
+    expected = simulate(system, backend=Backend.REFERENCE, **settings)
+    assert results.time.tobytes() == expected.time.tobytes()
+    assert all(results[name].tobytes() == expected[name].tobytes() for name in expected.names)
+    return results
 
 
 def assert_same_calls(system: Any, **settings: Any) -> None:

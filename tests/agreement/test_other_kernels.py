@@ -79,12 +79,12 @@ WRONG = {
         "STEP": ("return c->step.end == 1.0 ? k->end : ", "return "),
         "STEP that ends early": ("k->terminate |= answer->terminate;", ""),
         "SAVE": (
-            "k->place_at[c->save.place] = k->at[c->instance];",
-            "k->place_at[c->save.place] = k->end;",
+            "k->place_at[place] = here;",
+            "k->place_at[place] = k->end;",
         ),
         "RESTORE": (
-            "k->at[c->instance] = k->place_at[c->restore.place];",
-            "k->at[c->instance] = k->begin;",
+            "k->at[i] = k->place_at[place];",
+            "k->at[i] = k->begin;",
         ),
         "KEEP": ("copy_all(k, &k->buffers[c->keep.buffer], k->outputs, k->read);", "FM_OK;"),
         "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", "FM_OK;"),
@@ -148,8 +148,8 @@ WRONG = {
         "ALIGN": ("if (k->at[c->instance] <= k->limit)", "if (1)"),
         "ALIGN that fails": ("if (k->at[c->instance] > k->limit) {", "if (0) {"),
         "RESTORE of who has not moved": (
-            "if (k->stepped[c->instance] == k->place_stepped[c->restore.place])",
-            "if (0)",
+            "return k->stepped[c->instance] != k->place_stepped[c->restore.place];",
+            "return k->stepped[c->instance] >= 0 || c->restore.place;",
         ),
         "UNTIL with a limit": (
             "p->limit_before) <= near",
@@ -351,13 +351,29 @@ def test_one_wrong_instruction_is_noticed(
         ("k->measuring = 0; *answered = 0;", "*answered = 0;", EXECUTORS),
         ("if (!move->moves[m].plain ||", "if (", FUSED),
         (
+            "k->read[v->instance] = k->at[v->instance]; return transfer",
+            "(void)k; return transfer",
+            FUSED,
+        ),
+        ("k->stepped[i] = ++k->steps[i];", "k->stepped[i] = k->steps[i];", FUSED),
+        ("k->kept_from[i] >= here, here,", "1, here,", FUSED),
+        ("if (k->has_saved) fm_forget_saved(k); } v =", "} v =", FUSED),
+        ("return has_stopped(r, fm_as_written(k, v->of)); /*", "return (void)r, FM_OK; /*", FUSED),
+        ("return has_stopped(r, fm_fail(k, v->of, status, v->fmu->names[which]));", "{}", FUSED),
+        ("has_saved(k, v->of);", "", FUSED),
+        ("if (!has_moved(k, v->of)) return FM_OK;", "", FUSED),
+        ("has_restored(k, v->of);", "", FUSED),
+        ("if (is_noted && plain->remember)", "if (0)", FUSED),
+        ("if (r->stopped != FM_RAN) return r->stopped;", "", FUSED),
+        ("*state ? fmu->functions[FM_FREE_STATE] : 0;", "0;", FUSED),
+        (
             "FM_UNLIKELY(k->fits) && v->of->set.group == k->continuous_group",
             "0",
             f"{CALLS}::test_steps_and_inputs",
         ),
         (
-            "k->read[v->instance] = k->at[v->instance];",
-            "",
+            "k->read[v->instance] = k->at[v->instance]; return FM_RAN;",
+            "return FM_RAN;",
             f"{CALLS}::test_steps_and_inputs",
         ),
         (
@@ -371,8 +387,9 @@ def test_one_wrong_instruction_is_noticed(
             f"{CALLS}::test_going_back",
         ),
         (
-            "if (v->sources) k->degree[v->instance] = -1;",
-            "",
+            "if (v->sources) k->degree[v->instance] = -1; if (k->degree[v->instance] >= 0 || k->follows[v->instance]) "
+            "return set",
+            "if (k->degree[v->instance] >= 0 || k->follows[v->instance]) return set",
             f"{REAL_FMUS}::test_steps_in_parallel_before_the_first_event",
         ),
     ],

@@ -56,6 +56,10 @@ FUSIBLE = frozenset(
         lib.FM_SET,
         lib.FM_GET,
         lib.FM_STEP,
+        lib.FM_SAVE,
+        lib.FM_RESTORE,
+        lib.FM_KEEP,
+        lib.FM_CALL,
         lib.FM_PARALLEL,
     )
 )
