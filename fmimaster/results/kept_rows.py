@@ -74,9 +74,14 @@ class KeptRows:
         self._lock = threading.Lock()
         """Results may be asked for in place of a thread that did not return, just when it does."""
 
-    def room_for(self, least: int, most: int) -> tuple[NDArray[np.float64], Block] | None:
-        """Memory for the next rows, if there is enough for the least: appended from there, they are not copied."""
+    def room_for(
+        self, least: int, most: int, like: Block
+    ) -> tuple[NDArray[np.float64], Block] | None:
+        """Memory for the next rows, of these types and widths, if there is enough for the least: appended from there, they
+        are not copied."""
         with self._lock:
+            if not self._parts and not 0 < self._next < least:
+                self._parts.append(self._part(least, like))
             if not self._parts or self._parts[-1].room < least:
                 return None
             part = self._parts[-1]

@@ -138,10 +138,13 @@ class Recorder:
             )
         self._append(times, block)
 
-    def room_for(self, least: int, most: int) -> tuple[NDArray[np.float64], Block] | None:
-        """Memory in which the next rows can be made, since all are kept as they come; None if there is not enough."""
+    def room_for(
+        self, least: int, most: int, like: Block
+    ) -> tuple[NDArray[np.float64], Block] | None:
+        """Memory in which the next rows can be made, of these types and widths, since all are kept as they come; None if
+        there is not enough."""
         keeps_all = self._writer is None and self._interval is None
-        return self._kept.room_for(least, most) if keeps_all else None
+        return self._kept.room_for(least, most, like) if keeps_all else None
 
     def results(
         self,

@@ -221,6 +221,8 @@ class RowBlock:
 
     def begin_behind(self, time: float, values: Mapping[DataType, NDArray[Any]]) -> None:
         """Begin with a row that was passed on already: an equal one is not taken again."""
+        if self.is_movable:
+            self.move(None)  # where rows are kept it would be kept again
         self.times[0] = time
         for kind, row in values.items():
             self.values[kind][0] = row

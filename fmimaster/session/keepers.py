@@ -86,16 +86,16 @@ class RowKeeper:
                 raise
             finally:  # not before they are passed on: what ends the process then does not end them
                 self._rows.clear()
-                self._lend()
+                self.lend()
                 if (shared := shared_run.keeper_of_rows()) is not None:
                     shared.numbers[SharedNumber.PASSED] = 0
                 self._when = perf_counter()
 
-    def _lend(self) -> None:
-        """Let the next rows be taken where they are kept."""
+    def lend(self) -> None:
+        """Let the next rows be taken where they are kept. There must be none in the block."""
         rows = self._rows
         if self.arrange is None and rows.is_movable:
-            rows.move(self.recorder.room_for(rows.least, rows.most))
+            rows.move(self.recorder.room_for(rows.least, rows.most, rows.values))
 
     def hand_on_early(self) -> None:
         """Pass on the present rows; for another thread. Errors are raised in the thread that fills the block."""

@@ -146,6 +146,7 @@ class Session:
         rows = RowKeeper(self.executor.rows, recorder)
         if structures is not None:
             rows.arrange = structures.arrange(self.prepared)
+        rows.lend()
         return rows
 
     def _make_executor(self, start: float) -> Executor:
