@@ -288,7 +288,9 @@ def place_columns(
             row = rows.setdefault(kind, [])
             at = len(row)
             row += range(start, stop)
-            found = placed[kind, start, stop] = slice(at, at + stop - start)
+            # usually all outputs are recorded: then one object is both places
+            found = slot if at == start else slice(at, at + stop - start)
+            placed[kind, start, stop] = found
         return found
 
     shows_connectors = any(entry.connector is not None for entry in chosen)

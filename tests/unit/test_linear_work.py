@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import changed
-from growing_work import run_here, steep
+from growing_work import lines, run_here, steep
 
 from fmimaster import Simulation, SystemBuilder, reference_path, validate
 from fmimaster.algorithms import Jacobi
@@ -161,3 +161,16 @@ def test_a_model_is_prepared_and_checked_in_proportion_to_its_variables(
         validate(files[n])
 
     assert not steep(work, size)
+
+
+MOST_LINES = 220
+"""Of Python that are executed to validate one more output; 244 when its attributes were read three times."""
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_variable_like_others_takes_few_lines(version: int, tmp_path: Path) -> None:
+    few, more = 50, 100
+    files = {n: _with_outputs(version, n, tmp_path) for n in (few, more)}
+    validate(files[few])  # what is done once in a process
+    taken = [lines(lambda n=n: validate(files[n])).total() for n in (few, more)]  # type: ignore[misc]
+    assert (taken[1] - taken[0]) / (more - few) <= MOST_LINES

@@ -143,6 +143,8 @@ class VariableReader:
     """Variables that can be read in Initialization Mode; None for all."""
     findings: Findings
     _known: dict[Alike, _Common] = field(default_factory=dict, init=False, repr=False)
+    _numbers: dict[str, tuple[str]] = field(default_factory=dict, init=False, repr=False)
+    """Start values that are numbers: a text is checked once, and many variables share it."""
 
     def read(self, entry: VariableEntry) -> Variable:
         """One variable, without its aliases.
@@ -155,8 +157,8 @@ class VariableReader:
         _, _, name, reference, kind, text, description, alike = entry
         common = self._known.get(alike) or self._common(entry)
         _, before, after, is_usual = common
-        is_plain = text is not None and is_usual and _is_number(text)
-        start = (text,) if is_plain else self._start(common.example, entry)
+        known = self._numbers.get(text) if is_usual and text is not None else None
+        start = known or self._start(common, entry)
         readable = self.readable is None or alike.is_output or (kind, reference) in self.readable
         return _VARIABLE(name, reference, *before, start, *after, readable, description)
 
@@ -296,7 +298,7 @@ class VariableReader:
             "derivative_of": derivative.name if derivative else None,
         }
 
-    def _start(self, variable: Variable, entry: VariableEntry) -> tuple[str, ...] | None:
+    def _start(self, common: _Common, entry: VariableEntry) -> tuple[str, ...] | None:
         """The start value as text; there is a note if it has another number of elements, or is out of range.
 
         Raises
@@ -304,9 +306,11 @@ class VariableReader:
         ModelError
             If it is not a value of the type.
         """
-        text = entry.start
+        text, variable = entry.start, common.example
         if text is None and not entry.alike.has_elements:
             return None
+        if text is not None and common.is_usual and _is_number(text):
+            return self._numbers.setdefault(text, (text,))
         if text is None:
             texts = [e.get("value") or "" for e in children(entry.typed, "Start")]
         else:
