@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from fmimaster.base.memory import left_for_later
+from fmimaster.base.collector import left_for_later
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "fmimaster"

@@ -29,6 +29,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import fmimaster
+from fmimaster.base.collector import left_for_later
 from fmimaster.base.errors import AccuracyWarning, FmimasterError, Interrupted
 from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import REFUSED, CommandParser, Parser
@@ -62,14 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _take_standard_descriptors()
         if arguments is None:
             obey_escapes()
-        parsed = parser.parse_args(arguments)
+        with left_for_later():  # options and modules are many objects, and all of them stay
+            parsed = parser.parse_args(arguments)
         if parsed.command is None:
             parser.print_help()
             return 0
         with _terminated_like_interrupted(), shown_log(parsed), warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)  # log and statistics have them
             parsed.process = arguments is None and parsed.command in _RUNNING
-            command = import_module(f"fmimaster.commands.{parsed.command}")
+            with left_for_later():
+                command = import_module(f"fmimaster.commands.{parsed.command}")
             with _in_own_process(parsed, arguments is None):
                 status: int = command.run(parsed)
     except (KeyboardInterrupt, Exception) as error:

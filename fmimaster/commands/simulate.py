@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fmimaster.base.collector import left_for_later
 from fmimaster.base.errors import FmuLostError, Interrupted, OptionError, SimulationError
 from fmimaster.base.text import aligned, count
 from fmimaster.commands import settings
@@ -71,11 +72,12 @@ _BEYOND = 1
 
 def run(arguments: Namespace) -> int:
     """Simulate; without a file for the results, print the ranges of the variables."""
-    from fmimaster.apart import shared_run
-    from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
-    from fmimaster.results.files import check_results_file
-    from fmimaster.results.results import Results
-    from fmimaster.session.own_process import reached
+    with left_for_later():
+        from fmimaster.apart import shared_run
+        from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
+        from fmimaster.results.files import check_results_file
+        from fmimaster.results.results import Results
+        from fmimaster.session.own_process import reached
 
     _check_figures(arguments)
     # checked now: FMUs may use the standard output while they run

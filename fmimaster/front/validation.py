@@ -12,10 +12,10 @@ from typing import Any
 
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.base.collector import left_for_later
 from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, InputError, ModelError, OptionError
 from fmimaster.base.files import given_path
-from fmimaster.base.memory import left_for_later
 from fmimaster.base.text import listed
 from fmimaster.fmu.description.rules import broken_rules
 from fmimaster.fmu.description.terminals import read_terminals

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.assemble import ProgramsRequest, assemble
 from fmimaster.algorithms.settling import Settling
+from fmimaster.base.collector import left_for_later
 from fmimaster.base.data import dataclass
 from fmimaster.base.files import given_path
-from fmimaster.base.memory import left_for_later
 from fmimaster.cards.use import CardUse, use_cards
 from fmimaster.configure.requirements import (
     Unclocked,

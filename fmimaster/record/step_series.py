@@ -19,8 +19,8 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.collector import left_for_later
 from fmimaster.base.data import dataclass
-from fmimaster.base.memory import left_for_later
 from fmimaster.record.causes import Cause, Kind, Steps
 
 LARGEST = 2**53

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.events.event_clock import EventClock
-from fmimaster.events.indicator_courses import CERTAIN_JUMP, LEAST_JUMP, Course, course
 from fmimaster.inputs.polynomial import MOST_POINTS
 from fmimaster.plan.events import executes_itself
 from fmimaster.plan.layout import Group
@@ -29,6 +28,9 @@ from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.loop import Loop, RunState
 from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
+
+if TYPE_CHECKING:
+    from fmimaster.events.indicator_courses import Course
 
 
 def largest_change(
@@ -237,6 +239,9 @@ class Observer:
         """
         if not self._watched:
             return False
+        # few systems have events that are executed inside of steps
+        from fmimaster.events.indicator_courses import CERTAIN_JUMP, LEAST_JUMP
+
         seen: dict[int, dict[int, Course]] = {}
         for watched in self._watched:
             seen.setdefault(watched.set.event, {})[watched.set.instance] = self._course(watched)
@@ -286,6 +291,8 @@ class Observer:
 
     def _course_over(self, watched: _Watched, part: int) -> Course:
         """How a member has seen an event over a part of the step, counted back from its end."""
+        from fmimaster.events.indicator_courses import Course, course
+
         loop, s = self._loop, watched.set
         store, now = loop.executor.store, loop.state.time.seconds
         outputs = store.outputs

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from fmimaster.base.collector import left_for_later
 from fmimaster.base.errors import SimulationError
 from fmimaster.base.files import given_path
-from fmimaster.base.memory import left_for_later
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState

@@ -11,7 +11,8 @@ from weakref import WeakSet
 
 import pytest
 
-from fmimaster.base.memory import left_for_later, open_files, taken
+from fmimaster.base.collector import left_for_later
+from fmimaster.base.memory import open_files, taken
 
 
 @pytest.fixture(params=[True, False])

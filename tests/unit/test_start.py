@@ -55,6 +55,7 @@ _NOT_OF_AN_FMU = {
         "algorithms.differences",
         "algorithms.modes",
         "cards.card",
+        "events.indicator_courses",
         "configure.input_signals",
         "fmu.journaled",
         "fmu.computed",

@@ -12,9 +12,9 @@ from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
+from fmimaster.base.collector import left_for_later
 from fmimaster.base.errors import ModelError
 from fmimaster.base.files import read_whole
-from fmimaster.base.memory import left_for_later
 from fmimaster.fmu.description.entries import (
     FMI2,
     FMI3,

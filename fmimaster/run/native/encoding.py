@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fmimaster.base.collector import left_for_later
 from fmimaster.base.data import dataclass
-from fmimaster.base.memory import left_for_later
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
