@@ -1,5 +1,4 @@
-"""What a process takes of the machine: memory, open files and cores; and Python's garbage collector, which is switched off
-while many permanent objects are made."""
+"""What a process takes of the machine: memory, open files and cores."""
 
 from __future__ import annotations
 
