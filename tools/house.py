@@ -17,8 +17,6 @@ from functools import cache
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from fmimaster.base.collector import left_for_later
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "fmimaster"
 DRAWING = ROOT / "docs" / "figures" / "house.svg"
@@ -64,11 +62,16 @@ def _is_for_checkers(test: ast.expr) -> bool:
     return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
-@cache
 def tree_of(path: Path) -> ast.Module:
-    """The syntax tree of a module."""
-    with left_for_later():  # searching the nodes for garbage takes twice as long as making them
-        return ast.parse(path.read_text(encoding="utf-8"))
+    """The syntax tree of a module; those of all modules are a million objects, so none is kept."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported_names(path: Path) -> Mapping[bool, frozenset[str]]:
+    """What :func:`imports` finds in a module, without those for type checkers and with them."""
+    tree = tree_of(path)
+    return {with_those: frozenset(imports(tree, with_those)) for with_those in (False, True)}
 
 
 @cache
@@ -86,7 +89,7 @@ def module_of(name: str) -> str | None:
 @cache
 def imported(path: Path, for_checkers: bool = False) -> frozenset[str]:
     """Modules of the package that a module imports, by their dotted names."""
-    found = {m for name in imports(tree_of(path), for_checkers) if (m := module_of(name))}
+    found = {m for name in imported_names(path)[for_checkers] if (m := module_of(name))}
     return frozenset(found - {dotted(path)})
 
 

@@ -75,7 +75,7 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 def _modules_of(path: Path) -> set[str]:
     """Modules of the package that a test file imports, also by public names."""
     found = set()
-    for name in house.imports(house.tree_of(path)):
+    for name in house.imported_names(path)[False]:
         room, _, last = name.rpartition(".")
         is_room = house.module_of(name) == room and (house.ROOT / room.replace(".", "/")).is_dir()
         module = places(room).get(last) if is_room else house.module_of(name)

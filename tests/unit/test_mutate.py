@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import calls_of_tests  # type: ignore[import-not-found]
@@ -127,14 +126,6 @@ def test_calls_are_followed_into_processes_and_not_in_tests_that_fail(tmp_path: 
         assert [c.file for c in found[f"base/text.py:{function}"]] == ["test_calls.py"]
 
 
-@pytest.fixture
-def trees() -> Iterator[None]:
-    """The syntax trees of the package and its tests do not stay for other tests."""
-    yield
-    near.house.tree_of.cache_clear()
-
-
-@pytest.mark.usefixtures("trees")
 def test_the_nearest_test_file_is_the_one_of_the_module() -> None:
     found = [
         (touch.path.relative_to(near.TESTS).as_posix(), near.REASONS[touch.reason])

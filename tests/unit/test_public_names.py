@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import house  # type: ignore[import-not-found]
 import pytest
 
 import fmimaster
@@ -180,13 +181,12 @@ def test_another_name_is_no_attribute() -> None:
 def test_the_package_imports_names_from_their_modules() -> None:
     """A room reads its list of names when one is used, which is for users."""
     found = [
-        f"{path}: {line.module}.{name.name}"
-        for path in PACKAGE.rglob("*.py")
-        if path.name != "__init__.py" and path.relative_to(PACKAGE).parts[0] != "reference"
-        for line in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(line, ast.ImportFrom) and line.module in ROOMS
-        for name in line.names
-        if name.name in places(line.module)
+        f"{path}: {name}"
+        for path in house.modules()
+        if path.name != "__init__.py"
+        for name in house.imported_names(path)[True]
+        for room, _, last in [name.rpartition(".")]
+        if room in ROOMS and last in places(room)
     ]
     assert found == []
 
