@@ -33,8 +33,6 @@ ANY_GROWTH = 512 * 2**20
 """Size in bytes of a table in memory below which any ratio is allowed."""
 _LARGEST_SHARE = 0.5
 """Part of the free memory that the content of a file may take: while it is read, parts of it are there twice."""
-_MOST_COLUMNS = 500_000
-"""Columns of a table: each takes some 1000 bytes without its values."""
 _MOST_BRACKETS = 5_000_000
 """Lists and objects in a document of JSON: each takes some 100 bytes."""
 MOST_LINE = 64 * 2**20
@@ -190,14 +188,6 @@ def check_fits(size: int, where: object) -> None:
     if size > ANY_GROWTH and (free := left()) is not None and size > _LARGEST_SHARE * free:
         raise FileError(
             f"'{where}' would take {size:,} bytes in memory, of which {free:,} are free. Use a machine with more memory."
-        )
-
-
-def check_width(columns: int, where: object) -> None:
-    """Refuse a table with implausibly many columns."""
-    if columns > _MOST_COLUMNS:
-        raise FileError(
-            f"'{where}' has {columns:,} columns, more than the {_MOST_COLUMNS:,} that are read. Write fewer of them."
         )
 
 

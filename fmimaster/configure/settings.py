@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, field, fields, replace
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, MISSING, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from fmimaster.base.data import dataclass
@@ -366,36 +365,3 @@ class ReadSettings(Protocol):
     solver: Integrator | Mapping[str, Integrator] | None
     on_fault: FaultPolicy
     backend: Backend
-
-
-def settings_of_structure(
-    settings: Settings, every: Collection[str], present: Collection[str]
-) -> Settings:
-    """The settings for a structure.
-
-    Parameters
-    ----------
-    every, present
-        Names of the components of all structures, and of this one. Names that are in neither stay, and are errors.
-    """
-    absent = set(every).difference(present)
-
-    def is_there(name: str) -> bool:
-        return not any(name == other or name.startswith(f"{other}.") for other in absent)
-
-    def fits(glob: str) -> bool:
-        """Whether a name or glob is not only that of absent components."""
-        of_absent = any(fnmatchcase(name, glob) for name in absent)
-        return not of_absent or any(fnmatchcase(name, glob) for name in present)
-
-    chosen: dict[str, Any] = {
-        "start_values": {n: v for n, v in settings.start_values.items() if is_there(n)},
-        "steady_states": tuple(filter(is_there, settings.steady_states)),
-    }
-    if isinstance(settings.solver, Mapping):
-        chosen["solver"] = {n: v for n, v in settings.solver.items() if fits(n)}
-    if isinstance(settings.sequence, tuple | list):
-        chosen["sequence"] = tuple(filter(is_there, settings.sequence))
-    if isinstance(settings.isolate, tuple | list):
-        chosen["isolate"] = tuple(filter(fits, settings.isolate))
-    return replace(settings, **chosen)

@@ -23,7 +23,7 @@ from fmimaster.configure.requirements import (
     refuse_settings,
     without_event_clock,
 )
-from fmimaster.configure.settings import Settings, settings_of_structure
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.model_exchange.integrator import chosen_solvers
 from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
@@ -131,12 +131,14 @@ def read_structure(draft: Draft) -> None:
     settings = draft.settings
     description = draft.whole = read_description(settings)
     if is_dynamic(description):
+        # few systems change their structure
+        from fmimaster.prepare.structure_settings import settings_of_structure
+
         start = settings.start_time, description.experiment.start_time, 0
         note = structure_note(description)
-        every = [name for name, _ in description.components()]
         description = structure_at(description, exact(next(t for t in start if t is not None)))
         description = replace(description, notes=(*description.notes, note))
-        settings = settings_of_structure(settings, every, dict(description.components()))
+        settings = settings_of_structure(settings, draft.whole, description)
     if description.structure is not None and settings.event_mode is None:
         settings = replace(settings, event_mode=True)  # a change of connections is an event
     draft.description, draft.settings = description, settings
@@ -167,7 +169,7 @@ def resolve_connections(draft: Draft) -> None:
         power_bonds=settings.power_bonds,
     )
     if settings.input is not None:
-        from fmimaster.configure.input_signals import attach_input  # few runs need it
+        from fmimaster.prepare.attached_input import attach_input  # few runs need it
 
         structure = description.structure
         draft.resolved, table, draft.left_out = attach_input(

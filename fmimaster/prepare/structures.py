@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import DescriptionError, FmimasterError, OptionError, did_you_mean
 from fmimaster.base.text import listed
-from fmimaster.configure.settings import Settings, settings_of_structure
+from fmimaster.configure.settings import Settings
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.variables import Recorded
@@ -209,10 +209,11 @@ class Structures:
         description = structure_at(self._description, time, happened)
         key = description.structure
         if key not in self._known:
-            every = [name for name, _ in self._description.components()]
-            settings = settings_of_structure(
-                replace(self._settings, system=description), every, dict(description.components())
-            )
+            # few systems change their structure
+            from fmimaster.prepare.structure_settings import settings_of_structure
+
+            settings = replace(self._settings, system=description)
+            settings = settings_of_structure(settings, self._description, description)
             self._known[key] = self._make(settings)
         return self._known[key]
 

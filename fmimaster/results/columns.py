@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fmimaster.base.errors import FileError
+
 Array = NDArray[np.float64]
 
 SAME_TIME = 1e-9
@@ -19,6 +21,9 @@ fewer digits."""
 
 TOLERANCE = 0.01
 """Largest permitted deviation, relative to the range of the reference: a difference that is visible in a figure."""
+
+_MOST_COLUMNS = 500_000
+"""Columns of a file: each takes some 1000 bytes without its values."""
 
 
 def has_mask(column: ArrayLike) -> bool:
@@ -131,3 +136,11 @@ def paired(ours: Array, theirs: Array) -> Pairs:
             j += 1
     found.alone.extend(a[i:] + b[j:])
     return found
+
+
+def check_width(columns: int, where: object) -> None:
+    """Refuse a table with implausibly many columns."""
+    if columns > _MOST_COLUMNS:
+        raise FileError(
+            f"'{where}' has {columns:,} columns, more than the {_MOST_COLUMNS:,} that are read. Write fewer of them."
+        )

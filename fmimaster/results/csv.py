@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import check_width, decoding, given_path, lines_of, open_file
+from fmimaster.base.files import decoding, given_path, lines_of, open_file
 from fmimaster.results import numbers
-from fmimaster.results.columns import as_text, is_masked, objects
+from fmimaster.results.columns import as_text, check_width, is_masked, objects
 from fmimaster.results.numbers import read_plain
 from fmimaster.results.row_writer import RowWriter, TextFile, check_columns, writing
 from fmimaster.results.table import Table

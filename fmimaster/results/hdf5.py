@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import MOST_GROWTH, check_growth, check_width, decoding, open_file
+from fmimaster.base.files import MOST_GROWTH, check_growth, decoding, open_file
 from fmimaster.base.installation import optional
-from fmimaster.results.columns import are_binaries, objects
+from fmimaster.results.columns import are_binaries, check_width, objects
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table

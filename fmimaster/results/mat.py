@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import check_growth, check_width, decoding, open_file
+from fmimaster.base.files import check_growth, decoding, open_file
 from fmimaster.base.installation import optional
+from fmimaster.results.columns import check_width
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.shared_run import first_words
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, SimulationError
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.library import call_in_words
@@ -336,8 +335,7 @@ class Attendance:
             self._conclude()
 
     def _leave_alone(self) -> None:
-        call = self._call_under_way() or "a call of an FMU"
-        self._hanging = first_words(call)
+        self._hanging = shared_run.first_words(self._call_under_way() or "a call of an FMU")
         self._thread.leave_alone()
         self._conclude()
 

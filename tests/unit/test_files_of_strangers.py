@@ -282,7 +282,7 @@ def test_the_number_of_columns_is_bounded(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written({f"x{k}": np.zeros(1) for k in range(200)}, tmp_path / f"a.{suffix}")
-    monkeypatch.setattr("fmimaster.base.files._MOST_COLUMNS", 100)
+    monkeypatch.setattr("fmimaster.results.columns._MOST_COLUMNS", 100)
     refused(lambda: Results.read(file), "columns, more than the 100")
 
 

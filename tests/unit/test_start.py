@@ -65,6 +65,7 @@ _NOT_OF_AN_FMU = {
         "loops.newton",
         "loops.search",
         "plan.tearing",
+        "prepare.attached_input",
         "results.comparison",
         "results.panels",
         "sequences.exact",
