@@ -131,7 +131,7 @@ else:
     import resource
     import socket
 
-    WITHOUT_CTRL_C: Mapping[str, Any] = {"start_new_session": True}
+    WITHOUT_CTRL_C: Mapping[str, Any] = {"process_group": 0}
 
     class NewProcess(subprocess.Popen[bytes]):
         """A new process, as above."""

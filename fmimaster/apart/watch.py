@@ -67,7 +67,9 @@ def keep(report: int, descriptors: Collection[int], run: Callable[[], NoReturn])
         if pid == 0:
             end_with_parent(keeper, signal.SIGKILL)
             os.close(report)
-            os.setsid()
+            os.setpgid(
+                0, 0
+            )  # no session of its own: sched_yield is for processes of one session only
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
             run()
         for descriptor in descriptors:

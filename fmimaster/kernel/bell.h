@@ -5,6 +5,7 @@
 enum {
     SPIN = 20000,    /* [ns] about what it takes to wake a process on another processor */
     LOOKS = 32,      /* at the word, from one look at the clock to the next */
+    TURNS = 2,       /* that a process gives to the others before it sleeps, where they are more than the processors */
     MOST_SKIPPED = 31 /* waits without spinning, where spinning was in vain */
 };
 
@@ -27,11 +28,15 @@ static inline int has_rung(fm_bell *bell, uint32_t count)
 }
 
 /* A process that sleeps is woken in some microseconds, in which a small FMU does several steps. So it looks for the other one
- * a moment before it sleeps; less and less often where that is in vain. Returns whether the bell has rung. */
+ * a moment before it sleeps; less and less often where that is in vain. Where there are more processes than processors, it
+ * lets the others run instead: if they ring while they do, it neither sleeps nor is woken. Returns whether the bell has rung. */
 static inline int spin(fm_bell *bell, uint32_t count, int is_crowded)
 {
-    if (is_crowded)
+    if (is_crowded) {
+        for (int i = 0; i < TURNS && !has_rung(bell, count); i++)
+            fm_yield();
         return has_rung(bell, count);
+    }
     if (bell->skips > 0) {
         bell->skips--;
         return has_rung(bell, count);

@@ -1240,7 +1240,7 @@ typedef struct {
 typedef struct {
     fm_bell asked, answered;
     uint32_t logged; /* messages of the FMU for the log */
-    int is_crowded;  /* more processes than processors: none looks for the other before it sleeps */
+    int is_crowded;  /* more processes than processors: see spin */
     int n, done; /* requests; those that have succeeded */
     int status;  /* FM_OK; FM_DISCARD: the answer holds the outcome of the step; else the host has the error */
     int source_degree; /* of polynomials: see fm_updates */

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -55,7 +57,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return noted
 
 
-def test_hosts_get_the_steps_of_a_level_before_one_is_waited_for(calls: Calls) -> None:
+def simulate() -> None:
     builder = fmimaster.SystemBuilder()
     for k in range(INSTANCES):
         builder.add(f"d{k}", fmimaster.reference_path("fmi2/Dahlquist.fmu"))
@@ -66,6 +68,10 @@ def test_hosts_get_the_steps_of_a_level_before_one_is_waited_for(calls: Calls) -
         stop_time=STEPS / 1024,
         backend="native",
     ).run()
+
+
+def test_hosts_get_the_steps_of_a_level_before_one_is_waited_for(calls: Calls) -> None:
+    simulate()
     left, together = calls.names, 0
     for _ in range(STEPS):
         is_together = left[0] == "begin_step"
@@ -76,3 +82,18 @@ def test_hosts_get_the_steps_of_a_level_before_one_is_waited_for(calls: Calls) -
     assert together > STEPS / 2
     for numbers in calls.messages.values():
         assert [b - a for a, b in pairwise(numbers[1:])] == [1] * (STEPS - 2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other sessions")
+def test_hosts_are_groups_in_the_session_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux shares time between sessions first (autogroups): a host in another one could not let the others run."""
+    found, load = [], HostedInstance.load
+
+    def loaded(self: HostedInstance) -> None:
+        load(self)
+        pid = self._process.pid
+        found.append((os.getsid(pid), os.getpgid(pid) == pid))
+
+    monkeypatch.setattr(HostedInstance, "load", loaded)
+    simulate()
+    assert found == [(os.getsid(0), True)] * INSTANCES

@@ -293,10 +293,10 @@ class NativeExecutor:
 
 
 def _note_crowd(entries: Sequence[KernelEntry]) -> None:
-    """Let no process look for another one before it sleeps, where more of them step at the same time than can run."""
+    """Let processes give turns to each other before they sleep, where they and this one are more than can run."""
     hosts = [ffi.cast("fm_isolated *", e.entry.self) for e in entries if e.entry.begin_step]
     for host in hosts:
-        host.message.is_crowded = len(hosts) > usable_cores()
+        host.message.is_crowded = len(hosts) >= usable_cores()
 
 
 def _lent(watches: Any) -> tuple[Any, int]:
