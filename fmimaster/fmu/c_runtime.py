@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -79,6 +80,9 @@ _ARITHMETIC = 0x03000000 | 0x0008001F | 0x00000300
 class Windows:
     """The same, and how the system tells of errors."""
 
+    _alone = threading.Lock()
+    """A handler is read by setting another one, which no other thread may take for the handler."""
+
     def __init__(self) -> None:
         prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
         self._signal = prototype(("signal", c_library()))
@@ -88,8 +92,9 @@ class Windows:
 
     def handler(self, number: int) -> Any:
         """The present handler of a signal."""
-        found = self._signal(number, None)  # there is no other way to read it
-        self._signal(number, found)
+        with self._alone:
+            found = self._signal(number, None)  # there is no other way to read it
+            self._signal(number, found)
         return found
 
     @staticmethod
@@ -99,7 +104,8 @@ class Windows:
 
     def put_back_handler(self, number: int, handler: Any) -> None:
         """Restore a handler."""
-        self._signal(number, handler)
+        with self._alone:
+            self._signal(number, handler)
 
     def puts_back_arithmetic(self) -> bool:
         """Restore the arithmetic of this thread; returns whether it was another one."""
