@@ -52,15 +52,11 @@ class AdaptationInstance(Instance, Generic[Element]):
     def __init__(self, name: str, element: Element) -> None:
         super().__init__(name, element.model())
         self.element = element
-        variables, states = self.model.variables, tuple(self._states())
+        variables = self.model.variables
         self.values = ElementValues(
-            {v.name: v.type for v in variables} | {s.name: s.type for s in states}
+            {v.name: v.type for v in variables} | {s.name: s.type for s in self._states()}
         )
-        for v in variables:
-            if v.start:
-                self.values[v.name] = v.start[0]
-        for s in states:
-            self.values[s.name] = s.start
+        self.reset()
         self.clocks = [v.name for v in variables if v.type is DataType.CLOCK]
         self._names = {v.value_reference: v.name for v in variables}
         self._places: dict[int, NDArray[np.uint64]] = {}
@@ -135,6 +131,17 @@ class AdaptationInstance(Instance, Generic[Element]):
         return compute
 
     # Modes and time
+
+    can_reset = True
+
+    def reset(self) -> None:
+        """The start values, for variables and states."""
+        self.values.memory[:] = 0
+        for v in self.model.variables:
+            if v.start:
+                self.values[v.name] = v.start[0]
+        for s in self._states():
+            self.values[s.name] = s.start
 
     def enter_event_mode(self) -> None:
         """Nothing changes until a clock is active or the input is another one."""

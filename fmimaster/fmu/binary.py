@@ -196,6 +196,8 @@ class BinaryInstance(LibraryCalls):
         if self.address("Terminate") and not self.fmu.condition.is_fatal:
             self.call("Terminate")
 
+    can_reset = True
+
     def reset(self) -> None:
         """``Reset``."""
         self.call("Reset")

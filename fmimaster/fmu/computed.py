@@ -228,6 +228,11 @@ class TableInstance(Instance):
 
         return read
 
+    can_reset = True
+
+    def reset(self) -> None:
+        """Nothing remains of a run that the next one does not replace."""
+
     def enter_initialization_mode(
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
@@ -291,8 +296,16 @@ class ConstraintInstance(Instance):
         super().__init__(name, model)
         self._tolerance = tolerance
         self._names = {v.value_reference: v.name for v in model.variables}
-        self._values = {v.name: 0.0 for v in model.variables if v.start is not None}
+        self._values: dict[str, float] = {}
         self._places: dict[int, dict[str, float]] = {}
+        self._is_started = False
+        self.reset()
+
+    can_reset = True
+
+    def reset(self) -> None:
+        """No value is known, and the initialization is to come."""
+        self._values.update((v.name, 0.0) for v in self.model.variables if v.start is not None)
         self._is_started = False
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:

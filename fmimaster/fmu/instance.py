@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,6 +237,9 @@ class Instance(ABC):
 
     def terminate(self) -> None:  # noqa: B027 (may do nothing)
         """Terminate, after the last step."""
+
+    can_reset: ClassVar[bool] = False
+    """Whether :meth:`reset` also resets what this class remembers, so that another run may follow."""
 
     def reset(self) -> None:
         """``Reset``: back to the state right after the instantiation."""

@@ -8,5 +8,6 @@ if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Pair as Pair
     from fmimaster.front.validation import Finding as Finding
     from fmimaster.front.validation import Severity as Severity
+    from fmimaster.session.repeated import RepeatedRuns as RepeatedRuns
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
 from fmimaster.results.files import check_results_file, write_table
 from fmimaster.results.results import Results
+from fmimaster.session.attendance import Attendance
 from fmimaster.session.launch import (
     OutputFile,
     attended_run,
@@ -37,6 +39,7 @@ from fmimaster.session.work_thread import ProgressCallback, Signals, silent, una
 if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Pair
     from fmimaster.pages.plan import PlanPage
+    from fmimaster.session.repeated import RepeatedRuns
     from fmimaster.session.stepwise import Run
 
 log = logging.getLogger("fmimaster")
@@ -241,11 +244,53 @@ class Simulation(Settings):
         from fmimaster.session.stepwise import Run  # only a run that pauses needs it
 
         with ExitStack() as files, Signals() as signals:
-            attendance = attended_run(self, signals, silent, output_file, files, resume_from)
+            attendance = attended_run(
+                self, signals, silent, output_file, files, resume_from, kind=Attendance
+            )
             run = Run(attendance, files, partial(judge, self))
             run.begin()
             files.pop_all()
         return run
+
+    def repeated(self, names: Iterable[str] = ()) -> RepeatedRuns:
+        """Prepare runs of this simulation that differ in start values only: each takes little more than its steps.
+
+        The second error estimate of :meth:`run` is not made, nothing is written to files, and there is one run for each
+        call: methods stay those that were chosen for the system.
+
+        Parameters
+        ----------
+        names
+            Start values that vary: ``"component.variable"`` or connectors, as in ``start_values``. Structural parameters,
+            intervals of clocks, connected inputs, and what the methods set themselves cannot.
+
+        Returns
+        -------
+        RepeatedRuns
+            Called with a mapping of names to values; a context manager that frees the FMUs.
+
+        Raises
+        ------
+        InputError, ProgramError
+            As :meth:`run`.
+        OptionError
+            If the simulation writes FMU states, checkpoints or intermediate values, needs several runs for an accuracy,
+            or its structure changes.
+
+        Examples
+        --------
+        >>> from fmimaster import Simulation, reference_path
+        >>> car = Simulation(reference_path("systems/quarter-car-a-fmi3.ssp"), stop_time=1)
+        >>> with car.repeated(["wheel.dc"]) as runs:
+        ...     for damping in (500.0, 2000.0):
+        ...         print(f"{runs({'wheel.dc': damping})['chassis.velocity'].max():.3f}")
+        0.546
+        0.644
+        """
+        from fmimaster.session.repeated import repeated_runs  # few are
+
+        settings = replace(self, error_estimate=False)
+        return repeated_runs(settings, tuple(names), partial(judge, settings))
 
     def check_step(
         self, progress: ProgressCallback | None = None, *, coarse: Results | None = None

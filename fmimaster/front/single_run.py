@@ -24,6 +24,7 @@ from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_intermediate
 from fmimaster.results.results import NotComparableError, Results
+from fmimaster.session.attendance import Attendance
 from fmimaster.session.launch import OutputFile, attended_run
 from fmimaster.session.work_thread import Progress, ProgressCallback, Signals, silent
 
@@ -177,7 +178,9 @@ def _attended(
     """Run, and complete the files."""
     before, number = _cpu_seconds(), os.getpid()
     with ExitStack() as files:
-        run = attended_run(settings, signals, progress, output_file, files, resume_from)
+        run = attended_run(
+            settings, signals, progress, output_file, files, resume_from, kind=Attendance
+        )
         begun(run.prepared)
         try:
             with files.pop_all() as opened:

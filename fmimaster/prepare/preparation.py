@@ -70,6 +70,7 @@ def prepare(
     loader: Loader,
     *,
     needs_stop_time: bool = True,
+    varied: Collection[str] = (),
 ) -> Prepared:
     """Make the plan, the programs and the times of a simulation; of the structure at its start, if that changes.
 
@@ -77,8 +78,10 @@ def prepare(
     ----------
     needs_stop_time : bool
         Whether a missing stop time is an error; otherwise the times are those of a run of 500 steps.
+    varied
+        Names of start values that change from run to run.
     """
-    draft = Draft(settings, loader, needs_stop_time)
+    draft = Draft(settings, loader, needs_stop_time, varied)
     for complete in PASSES:
         complete(draft)
     return draft.prepared
@@ -92,6 +95,7 @@ class Draft:
     """As given; passes replace them by those of the structure at the start, and of the first run for an accuracy."""
     loader: Loader
     needs_stop_time: bool
+    varied: Collection[str] = ()
     measured: MeasuredAtStart | None = None
     """What is known of dependencies that decide about loops, and are measured at the start; None if they are not."""
     whole: SystemDescription = field(init=False)
@@ -167,6 +171,7 @@ def resolve_connections(draft: Draft) -> None:
         overrides=settings.start_values,
         allow_lossy_conversions=settings.allow_lossy_conversions,
         power_bonds=settings.power_bonds,
+        varied=draft.varied,
     )
     if settings.input is not None:
         from fmimaster.prepare.attached_input import attach_input  # few runs need it
@@ -329,6 +334,7 @@ def complete_preparation(draft: Draft) -> None:
         draft.isolated,
         draft.left_out,
         _unclocked(draft),
+        draft.resolved.varied,
     )
 
 

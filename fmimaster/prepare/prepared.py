@@ -31,7 +31,7 @@ from fmimaster.steps.schedule import Schedule
 from fmimaster.system.archive import file_hash
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.model import DataType, Model
-from fmimaster.system.resolved import OpenInput
+from fmimaster.system.resolved import OpenInput, Varied
 
 if TYPE_CHECKING:
     from fmimaster.cards.measured import MeasuredAtStart
@@ -109,6 +109,8 @@ class Prepared:
     """Signals of the input that have no open input here."""
     unclocked: Sequence[Unclocked] = ()
     """Events that need an event clock, in a run without one."""
+    varied: Mapping[str, tuple[Varied, ...]] = field(default_factory=dict)
+    """Name of a start value that changes from run to run → the variables that it sets."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)

@@ -342,6 +342,8 @@ class Growth:
 
     def __init__(self, columns: Sequence[Watched]) -> None:
         self._windows: dict[Hashable, _Windows] = {}
+        self._diverging: tuple[Diverging, ...] | None = None
+        """Those among the rows so far; None if it is not known."""
         for kind in dict.fromkeys(column.type for column in columns):
             chosen = tuple(column for column in columns if column.type == kind)
             elements = [np.arange(c.column.start, c.column.stop) for c in chosen]
@@ -357,6 +359,7 @@ class Growth:
         """Take up rows; the types of which certainly no value is NaN or infinite. See :meth:`Recorder.take`."""
         if not len(times):
             return set()
+        self._diverging = None
         return {k for k, windows in self._windows.items() if windows.look(times, block[k], looked)}
 
     def remembered(self) -> list[dict[str, Any]]:
@@ -365,14 +368,18 @@ class Growth:
 
     def remember(self, found: Sequence[Mapping[str, Any]]) -> None:
         """Continue with the result of :meth:`remembered`, of the same columns."""
+        self._diverging = None
         for windows, values in zip(self._windows.values(), found, strict=True):
             for name in _REMEMBERED:
                 setattr(windows, name, values[name])
 
     def diverging(self) -> tuple[Diverging, ...]:
         """Outputs that have grown without bound, the one with the largest growth first."""
-        found = [entry for windows in self._windows.values() for entry in windows.diverging()]
-        return tuple(one for _, one in sorted(found, key=lambda entry: (-entry[0], entry[1].name)))
+        if self._diverging is None:
+            found = [entry for windows in self._windows.values() for entry in windows.diverging()]
+            found.sort(key=lambda entry: (-entry[0], entry[1].name))
+            self._diverging = tuple(one for _, one in found)
+        return self._diverging
 
     def hint(self) -> str:
         """A sentence for the error that a value is not finite, if outputs have grown until then."""

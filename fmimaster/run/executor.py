@@ -147,6 +147,10 @@ class Executor(Protocol):
         """Wall time per instance spent in DoStep, in s."""
         ...
 
+    def begin_anew(self) -> None:
+        """Forget what an earlier run has left behind, besides the store, the registers, the rows and the FMUs."""
+        ...
+
     def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from ``begin`` to ``end``, in s."""
         ...

@@ -96,6 +96,10 @@ class Registers:
         """A copy of all registers."""
         return tuple(array.copy() for array in self._arrays())
 
+    def begin_anew(self) -> None:
+        """What is not copied is as it was at first: no instance is initialized or called, and no state is kept."""
+        self.initialized[:], self.calling[:], self.kept_from[:] = 0, 0, np.inf
+
     def restore(self, copy: RegisterCopy) -> None:
         """Restore the result of :meth:`copy`, from registers of the same sizes."""
         for array, saved in zip(self._arrays(), copy, strict=True):
@@ -182,6 +186,12 @@ class RowBlock:
         """Take the next rows in other memory; None: in that of the block. There must be none in it."""
         self.times, self.values = memory or self._own
         self.capacity = len(self.times) - SPARE_ROWS
+
+    def begin_anew(self) -> None:
+        """Take the rows of another run, in the memory of the block."""
+        self.clear()
+        if self.is_movable:
+            self.move(None)
 
     @property
     def room(self) -> int:

@@ -133,18 +133,21 @@ class Attendance:
 
     def _work(self) -> Results:
         try:
-            while True:
-                try:
-                    return self._begun().run(self._lead)
-                except StartsAnew as found:
-                    self.session = None
-                    self.loader.free_instances()
-                    self._prepare_anew(found.measured)
+            return self._work_in_thread()
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
             self.loader.close()
             self._process.put_back(self._fmus)
+
+    def _work_in_thread(self) -> Results:
+        while True:
+            try:
+                return self._begun().run(self._lead)
+            except StartsAnew as found:
+                self.session = None
+                self.loader.free_instances()
+                self._prepare_anew(found.measured)
 
     def prepare_as(self, measured: MeasuredAtStart) -> None:
         """Have what the process of a run had prepared at last, which its start has shown to be needed."""
@@ -265,8 +268,11 @@ class Attendance:
                     raise self.interrupted() from None
                 self._add_results(error)
                 raise
-        if self.session is not None and not self._thread.is_resting:
-            # here: what the FMUs have printed is in the log now
+        if not self._thread.is_resting:  # here: what the FMUs have printed is in the log now
+            self._log_end()
+
+    def _log_end(self) -> None:
+        if self.session is not None:
             log_end(self.session.time, self._thread.result().statistics)
 
     def _add_results(self, error: BaseException) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from fmimaster.base.errors import AccuracyError, FileError, OptionError
 from fmimaster.base.files import check_file_to_write, given_path, refuse_to_overwrite
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fmimaster")
 
+AnyAttendance = TypeVar("AnyAttendance", bound=Attendance)
+
 OutputFile = str | os.PathLike[str] | TextIO | None
 """The file that gets the rows during a run: a path, a stream of text, or none."""
 
@@ -41,13 +43,20 @@ def attended_run(
     output_file: OutputFile,
     files: ExitStack,
     resume_from: str | os.PathLike[str] | None = None,
-) -> Attendance:
+    *,
+    kind: Callable[..., AnyAttendance],
+    varied: Collection[str] = (),
+) -> AnyAttendance:
     """A run that can be started; its files are complete when ``files`` is closed.
 
     Parameters
     ----------
     resume_from : path, optional
         A checkpoint from which it continues.
+    kind
+        The class of what is returned.
+    varied
+        Names of start values that change from run to run.
 
     Raises
     ------
@@ -63,7 +72,7 @@ def attended_run(
     )
 
     def made(given: Settings) -> tuple[Prepared, Structures | None, Settings]:
-        prepared = prepare(given, loader)
+        prepared = prepare(given, loader, varied=varied)
         completed = prepared.completed(settings)
         structures = structures_of(completed, prepared, partial(prepare, loader=loader))
         if settings.strict and prepared.accuracy_warnings:
@@ -98,7 +107,7 @@ def attended_run(
     for text in prepared.warnings:  # at once: the run may take long
         if text not in later:
             log.warning("%s", text)
-    run = Attendance(
+    run = kind(
         prepared,
         loader,
         completed,

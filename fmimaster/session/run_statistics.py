@@ -56,6 +56,8 @@ class SessionParts(Protocol):
     """Instances whose calls are noted, by number."""
     start_seconds: float
     """Wall time in s from the first instance to the first step."""
+    methods: tuple[str, ...]
+    """Those of :func:`methods`."""
     may_start_anew: bool
     """Whether the run can be prepared again before its first step."""
 
@@ -113,7 +115,7 @@ def run_statistics(session: SessionParts) -> Statistics:
             (text for instance in instances for text in instance.notes),
         ),
         events=state.event_log.count,
-        methods=tuple(methods(prepared, session.settings)),
+        methods=session.methods,
         fall_backs=tuple(fall_backs(state)),
         loops=earlier.loops(prepared),
         diverging=tuple(d.name for d in recorder.growth.diverging()),

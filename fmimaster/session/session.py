@@ -42,6 +42,7 @@ from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import (
     EarlierStructures,
     end_metadata,
+    methods,
     run_statistics,
     warnings_of_run,
     with_passed_events,
@@ -100,6 +101,7 @@ class Session:
         self._metadata = run_metadata(first, settings)
         self.plan, self.programs = prepared.plan, prepared.programs
         self.settings = settings
+        self.methods = tuple(methods(prepared, settings))
         self._checkpoints = checkpoints
         final = settings.final_fmu_state
         # FMUs may change the working directory
@@ -124,21 +126,30 @@ class Session:
         self.noted = self._maker.noted
         self.instances = self._maker.make(prepared)
         self.executor: Executor = self._make_executor(self.start.seconds)
-        self.rows = self._make_rows(writer, structures)
-        self.state = first_state(prepared, settings)
-        self.facts = FactKeeper(self.state, facts, writer)
-        self.stepper = self._make_stepper()
-        self.is_complete = False
-        """Whether all rows were recorded, and only the FMUs are still to be terminated and freed."""
         self.when_complete: Callable[[], None] = lambda: None
         """Called when all rows were recorded, before FMUs are terminated."""
         self.steps_over_changes: Callable[[Instant], Iterator[None]] | None = None
         """Steps as :meth:`Stepper.advance` does, of a system whose structure changes during the run."""
+        self.begin_anew(writer, facts, structures)
+        if checkpoints is not None:
+            checkpoints.attach(self)
+
+    def begin_anew(
+        self,
+        writer: RowWriter | None = None,
+        facts: FactsWriter | None = None,
+        structures: Structures | None = None,
+    ) -> None:
+        """What belongs to one run, not to its instances: rows, events, and the loop over time."""
+        self.is_complete = False
+        """Whether all rows were recorded, and only the FMUs are still to be terminated and freed."""
+        self.rows = self._make_rows(writer, structures)
+        self.state = first_state(self.prepared, self.settings)
+        self.facts = FactKeeper(self.state, facts, writer)
+        self.stepper = self._make_stepper()
         self._seconds = 0.0
         """Wall time in s of the loop, without the time since ``_begun``."""
         self._begun: float | None = None
-        if checkpoints is not None:
-            checkpoints.attach(self)
 
     def _make_rows(self, writer: RowWriter | None, structures: Structures | None) -> RowKeeper:
         columns = self.plan.recorded if structures is None else structures.columns
@@ -269,6 +280,7 @@ class Session:
             if planned.name in names
         }
         self.prepared, self.plan, self.programs = prepared, prepared.plan, prepared.programs
+        self.methods = tuple(methods(prepared, self.settings))
         self.instances = self._maker.make(prepared, known)
         self._earlier.append(self.executor)
         self.executor = self._make_executor(self.state.time.seconds)

@@ -43,7 +43,7 @@ def exact(value: Time) -> Fraction:
         If it is not a finite number, or True or False; a text may be a decimal or a fraction, ``"0.01"`` or ``"1/60"``.
     """
     try:
-        number = _exact(value)
+        number = value if type(value) is Fraction else _exact(value)
         if abs(number) <= LARGEST:
             return number
     except (ValueError, ZeroDivisionError, OverflowError, AttributeError, TypeError):
@@ -56,8 +56,8 @@ def exact(value: Time) -> Fraction:
 def _exact(value: Time) -> Fraction:
     if isinstance(value, bool):
         raise TypeError
-    if isinstance(value, Fraction):
-        return value
+    if isinstance(value, Fraction):  # a class of the user's
+        return Fraction(value)
     if isinstance(value, int | Integral):  # NumPy's integers too
         return Fraction(int(value))
     if isinstance(value, float):

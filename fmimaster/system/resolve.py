@@ -6,7 +6,7 @@ Decisions are reported in notes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +43,7 @@ from fmimaster.system.resolved import (
     ResolvedPowerBond,
     ResolvedSystem,
     RootConnector,
+    Varied,
 )
 from fmimaster.system.shared_events import resolve_shared_events
 from fmimaster.system.start_values import apply, note_outside_range, start_values
@@ -57,6 +58,7 @@ def resolve(
     overrides: Mapping[str, Any] | None = None,
     allow_lossy_conversions: bool = False,
     power_bonds: Sequence[PowerBond] = (),
+    varied: Collection[str] = (),
 ) -> ResolvedSystem:
     """Resolve a description for these models.
 
@@ -70,6 +72,8 @@ def resolve(
         Whether a connection may convert between types even if a value can be lost.
     power_bonds
         Power bonds that the user adds to those of the description.
+    varied
+        Names of start values that change from run to run.
 
     Raises
     ------
@@ -88,6 +92,11 @@ def resolve(
     models = with_units_of_sources(description, models, wiring, unit)
     conversions = Conversions(wiring, models, notes)
     given = start_values(description, models, wiring, conversions, overrides or {}, notes, warnings)
+    changes: Mapping[str, tuple[Varied, ...]] = {}
+    if varied:
+        from fmimaster.system.varied import varied_values  # few runs are repeated
+
+        changes = varied_values(varied, given, description, models, wiring, conversions)
     components = []
     for name, component in parts.items():
         model, values = apply(name, models[name], given[name])
@@ -114,6 +123,7 @@ def resolve(
         warnings.lines(),
         tuple(_root_connectors(components, wiring, conversions)),
         description.structure,
+        changes,
     )
 
 

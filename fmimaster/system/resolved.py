@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from fmimaster.base.data import dataclass
 from fmimaster.system.clocks import Structure
 from fmimaster.system.declarations import EventDeclaration
+from fmimaster.system.description import Parameter
 from fmimaster.system.model import Model, Source, Transformation, Variable
 
 
@@ -41,6 +43,18 @@ class ResolvedComponent:
     """Whether it consists of the signals that the user gives as input."""
     priority: int | None = None
     """Of a discrete-event unit, see :class:`fmimaster.system.description.Component`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """A variable that gets another start value in each run."""
+
+    component: str
+    variable: Variable
+    parameter: Parameter
+    """The way from the value of the user to it: unit and transformation."""
+    usual: NDArray[Any]
+    """Its start value in runs that give none, shape (size,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +146,8 @@ class ResolvedSystem:
     """Root connectors with known values: outputs, and inputs with signals."""
     structure: Structure | None = None
     """See :class:`fmimaster.system.description.SystemDescription`."""
+    varied: Mapping[str, tuple[Varied, ...]] = MappingProxyType({})
+    """Name of a start value that changes from run to run → the variables that it sets."""
 
     def with_bond_tolerance(self, tolerance: float | None) -> ResolvedSystem:
         """The system with this relative tolerance for all power bonds that have an energy scale; None keeps their

@@ -59,15 +59,26 @@ def start_values(
         for component, start in ends:
             found[component][start.name] = start
     _report_unknown(unknown, found, models, notes, warnings)
-    only = next(iter(models)) if len(models) == 1 else None
     for name, value in given.items():
-        full = f"{only}.{name}" if only and models[only].variable(name) else name
-        parameter = Parameter(full, value, where=f"Start value of '{name}'")
-        ends = [*_variables(parameter, models), *_fed(parameter, wiring, conversions)]
-        ends = ends or [_missing(parameter, models, only if description.is_single_fmu else None)]
-        for component, start in ends:
+        for component, start in ends_of(name, value, description, models, wiring, conversions):
             found[component][start.name] = start
     return found
+
+
+def ends_of(
+    name: str,
+    value: Any,
+    description: SystemDescription,
+    models: Mapping[str, Model],
+    wiring: Wiring,
+    conversions: Conversions,
+) -> Sequence[tuple[str, Parameter]]:
+    """Components with what a start value of the user sets in them; see :func:`start_values`."""
+    only = next(iter(models)) if len(models) == 1 else None
+    full = f"{only}.{name}" if only and models[only].variable(name) else name
+    parameter = Parameter(full, value, where=f"Start value of '{name}'")
+    ends = [*_variables(parameter, models), *_fed(parameter, wiring, conversions)]
+    return ends or [_missing(parameter, models, only if description.is_single_fmu else None)]
 
 
 def _of_connectors(
@@ -198,7 +209,7 @@ def apply(
     """
     holders = model.dimension_names
     structural = {
-        name: int(_values(component, _settable(component, model, parameter), parameter)[0])
+        name: int(values_of(component, settable(component, model, parameter), parameter)[0])
         for name, parameter in given.items()
         if name in holders
     }
@@ -206,7 +217,7 @@ def apply(
     clocks = {n: p for n, p in given.items() if (v := model.variable(n)) and v.clock is not None}
     model = _scheduled(component, model, clocks) if clocks else model
     return model, {
-        name: _values(component, _settable(component, model, parameter), parameter)
+        name: values_of(component, settable(component, model, parameter), parameter)
         for name, parameter in given.items()
         if name not in clocks
     }
@@ -276,7 +287,9 @@ def received(parameter: Parameter, models: Mapping[str, Model]) -> tuple[NDArray
     for component, start in _variables(parameter, models):
         variable = models[component].variable(start.name)
         if variable is not None and variable.clock is None:
-            return _values(component, variable, start), variable.unit.name if variable.unit else ""
+            return values_of(
+                component, variable, start
+            ), variable.unit.name if variable.unit else ""
     return None
 
 
@@ -295,7 +308,14 @@ def _resized(component: str, model: Model, structural: Mapping[str, int]) -> Mod
     return resized
 
 
-def _settable(component: str, model: Model, parameter: Parameter) -> Variable:
+def settable(component: str, model: Model, parameter: Parameter) -> Variable:
+    """The variable of a start value.
+
+    Raises
+    ------
+    DescriptionError
+        If there is none, or it takes no start value.
+    """
     where = _where(component, parameter)
     variable = model.variable(parameter.name)
     if variable is None:
@@ -317,7 +337,14 @@ def _settable(component: str, model: Model, parameter: Parameter) -> Variable:
     return variable
 
 
-def _values(component: str, variable: Variable, parameter: Parameter) -> NDArray[Any]:
+def values_of(component: str, variable: Variable, parameter: Parameter) -> NDArray[Any]:
+    """A start value as the variable gets it, shape (size,).
+
+    Raises
+    ------
+    DescriptionError
+        If the variable cannot have it.
+    """
     where = _where(component, parameter)
     values = parse_value(variable, parameter.value, where)
     transformation = parameter.transformation

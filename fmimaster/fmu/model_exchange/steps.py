@@ -42,6 +42,8 @@ class ExchangeSteps(BinaryInstance):
     events are executed inside the step.
     """
 
+    can_reset = False
+
     def __init__(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:

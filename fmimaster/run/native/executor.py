@@ -31,7 +31,7 @@ from fmimaster.run.log import Stretch
 from fmimaster.run.native.encoding import ProgramEncoder
 from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.fmu_entry import make_update_callback
-from fmimaster.run.native.header import Context
+from fmimaster.run.native.header import Context, struct_types
 from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.objects import KernelRows, Objects
 from fmimaster.run.native.shared import call_of, integrator_call, new_kernel
@@ -40,6 +40,13 @@ from fmimaster.run.rows import Registers
 
 AUTOMATIC = 0
 """Number of threads that leaves the number to a measurement."""
+
+_CHANGING = [
+    name
+    for name, kind in struct_types(ffi.typeof("fm_kernel")).items()
+    if kind.kind == "primitive" and name not in ("fits", "n_rows", "row_capacity")
+]
+"""Numbers of the kernel that runs change; those of the rows belong to these."""
 
 FIRST_TRIAL = 5e-3
 """Wall time in s after which an automatic number of threads is tried first: a hundred times what it takes to wake one."""
@@ -83,8 +90,17 @@ class NativeExecutor:
         """Attempt and commit of the last single steps, and what does them."""
         _note_crowd(self._entries)
         self._start_threads(n_threads)
+        self._at_first = {name: getattr(k, name) for name in _CHANGING}
 
     is_estimating = True
+
+    def begin_anew(self) -> None:
+        """As :meth:`Executor.begin_anew`."""
+        for name, value in self._at_first.items():
+            setattr(self.kernel, name, value)
+        self._requests[:] = 0
+        self._seconds[:] = 0.0
+        self._lender.of_run.clear()
 
     @staticmethod
     def takes(plan: Plan) -> bool:
@@ -201,7 +217,8 @@ class NativeExecutor:
         # few runs need it
         from fmimaster.run.native.lending import lend_watches
 
-        return lend_watches(self._lender, self._context, twins)
+        with self._lender.lending_for_a_run():
+            return lend_watches(self._lender, self._context, twins)
 
     def controlled(
         self, twin: RuleTwin[Any], watches: Any = None, first_code: int = 0
@@ -210,7 +227,8 @@ class NativeExecutor:
         # few runs need it
         from fmimaster.run.native.lending import lend_rule
 
-        rule = lend_rule(self._lender, self._context, twin.data, first_code)
+        with self._lender.lending_for_a_run():
+            rule = lend_rule(self._lender, self._context, twin.data, first_code)
         return partial(self._control, rule, watches)
 
     def _control(

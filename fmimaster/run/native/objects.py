@@ -214,6 +214,14 @@ class KernelRows(RowBlock):
             )
         ]
 
+    def begin_anew(self) -> None:
+        """As of :class:`RowBlock`; no sample was made."""
+        super().begin_anew()
+        self._number[:] = -1
+        for kind, newest in self._newest.items():
+            newest[:] = None
+            self._samples[kind].clear()
+
     def sampled(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Recorded text and binaries in the store, each part contiguous, and in the newest sample."""
         return [

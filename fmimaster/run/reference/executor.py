@@ -126,6 +126,11 @@ class ReferenceExecutor:
 
     is_estimating = False
 
+    def begin_anew(self) -> None:
+        """As :meth:`Executor.begin_anew`."""
+        self._machine.begin_anew()
+        self._asked = False
+
     @staticmethod
     def update_callback() -> UpdateCallback | None:
         """None: intermediate updates are done in Python."""

@@ -75,6 +75,13 @@ class Machine:
         """The instance that is called now, and the function; None if it is not known."""
         self.wants_another = self.terminate = self.has_saved = False
 
+    def begin_anew(self) -> None:
+        """Forget an earlier run."""
+        self.begin = self.end = self.limit = self.experiment.start
+        self.requests.clear()
+        self.seconds[:] = [0.0] * len(self.seconds)
+        self.wants_another = self.terminate = self.has_saved = False
+
     def begin_execution(self, begin: float, end: float) -> None:
         """Start a program over an interval: no instance has returned early or requests anything."""
         self.begin, self.end, self.limit = begin, end, end
