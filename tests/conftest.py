@@ -67,11 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """The half million objects of a collection live as long as the tests: they are not searched for garbage again and
-    again, which would take a tenth of the time of the tests. Nor are the objects of a run, some ten thousand, while it
-    makes them."""
+    again, which would take a tenth of the time of the tests."""
     gc.disable()
     result = yield
-    gc.set_threshold(20_000)
     gc.enable()
     gc.collect()
     gc.freeze()

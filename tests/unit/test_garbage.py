@@ -43,16 +43,6 @@ class _Cycle:
         self.itself = self
 
 
-@pytest.fixture
-def as_usual() -> Iterator[None]:
-    """The collector starts as often as in another Python; the other tests make it rare."""
-    before = gc.get_threshold()
-    gc.set_threshold(700)
-    yield
-    gc.set_threshold(*before)
-
-
-@pytest.mark.usefixtures("as_usual")
 @pytest.mark.parametrize("is_on", [True], indirect=True)
 def test_what_many_short_runs_leave_is_collected(is_on: bool) -> None:
     runs = 3000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -53,7 +53,7 @@ class Executor:
 
     def __init__(self, most: int = 3, outcome: dict[float, Outcome] | None = None) -> None:
         self.most = most
-        self.outcome = outcome or {}
+        self.outcomes = outcome or {}
         self.rows = SimpleNamespace(capacity=1000)
         self.store = SimpleNamespace(outputs={}, values={}, largest=np.zeros(0))
         self.next_events = np.full(1, np.inf)
@@ -69,14 +69,23 @@ class Executor:
         if program.name == "read":
             return Outcome(end)
         self.attempts.append((begin, end))
-        return self.outcome.get(begin, Outcome(end))
+        return self.outcomes.get(begin, Outcome(end))
 
-    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
-        outcome = self.run(attempt, begin, end)
-        if outcome != Outcome(end):
-            return outcome
-        self.run(commit, end, end)
-        return None
+    def stepping(
+        self, attempt: Program, commit: Program
+    ) -> Callable[[float, float], Outcome | None]:
+        def step(begin: float, end: float) -> Outcome | None:
+            outcome = self.run(attempt, begin, end)
+            if outcome != Outcome(end):
+                return outcome
+            self.run(commit, end, end)
+            return None
+
+        return step
+
+    @staticmethod
+    def outcome(happened: Outcome) -> Outcome:
+        return happened
 
     def repeat(
         self,
