@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import sha256
@@ -31,7 +32,6 @@ from fmimaster.session.launch import attended_run
 from fmimaster.session.session import Session
 from fmimaster.session.work_thread import Signals, StartsAnew, silent
 from fmimaster.system.model import DataType
-from fmimaster.system.resolved import Varied
 from fmimaster.system.varied import outside_in_words, values_in_a_run
 
 log = logging.getLogger("fmimaster")
@@ -49,9 +49,8 @@ _SET_IN_A_RUN = (
 Place = tuple[DataType, slice]
 """Type, and elements of the value store."""
 
-StartValues = Sequence[tuple[Place, NDArray[Any]]]
-"""What is written before a run, and where."""
-
+StartValues = Mapping[tuple[str, str], NDArray[Any]]
+"""Component and variable → what it gets in a run."""
 
 _OF_ONE_RUN = (
     "accuracy",
@@ -93,6 +92,8 @@ class RepeatedAttendance(Attendance):
 
     _beginning: Beginning | None = None
     """None if the next run needs new instances."""
+    _places: Mapping[tuple[str, str], Sequence[Place]]
+    """Where start values lie, by the plan of the session."""
     _answer: Results | SimulationError | None = None
 
     def _work_in_thread(self) -> Results:
@@ -102,10 +103,11 @@ class RepeatedAttendance(Attendance):
 
     def _answer_to(self, values: StartValues, is_anew: bool) -> Results | SimulationError:
         while True:
-            session = self._session_for_run(is_anew)
-            for (kind, place), array in values:
-                session.executor.store.values[kind][place] = array
             try:
+                session = self._session_for_run(is_anew)
+                for name, array in values.items():
+                    for kind, place in self._places[name]:
+                        session.executor.store.values[kind][place] = array
                 return session.run()
             except StartsAnew as found:
                 self._beginning = None
@@ -123,6 +125,7 @@ class RepeatedAttendance(Attendance):
         self.session = None
         self.loader.free_instances()
         session = self._begun()
+        self._places = places(self.prepared)
         can_reset = all(instance.can_reset for instance in session.instances)
         self._beginning = Beginning(session) if can_reset else None
         return session
@@ -168,13 +171,15 @@ class RepeatedRuns:
         self._attendance = attendance
         self._judge = judge
         self._varied = attendance.prepared.varied
-        self._places = {name: _places(attendance.prepared, v) for name, v in self._varied.items()}
+        places(attendance.prepared)  # refuses what cannot vary
         self._first: tuple[StartValues, dict[str, bytes]] | None = None
         """Values and results of the first run, until its repetition."""
         self._is_anew = False
         self._is_open = True
         self._runs = 0
         self._turn = threading.Lock()
+        # those that are never closed leave a waiting thread
+        weakref.finalize(self, attendance.forget).atexit = False
         attendance.begin()
 
     @property
@@ -228,13 +233,13 @@ class RepeatedRuns:
             raise OptionError(
                 f"'{unknown}' does not vary in these runs.{did_you_mean(unknown, self._varied)} Name it in repeated()."
             )
-        found: list[tuple[Place, NDArray[Any]]] = []
+        found = dict[tuple[str, str], NDArray[Any]]()
         for name, varied in self._varied.items():
-            for one, places in zip(varied, self._places[name], strict=True):
+            for one in varied:
                 array = values_in_a_run(one, values[name]) if name in values else one.usual
                 if name in values and (outside := outside_in_words(one, array)):
                     log.warning("%s", outside)
-                found += [(place, array) for place in places]
+                found[one.component, one.variable.name] = array
         return found
 
     def _check_reset(self, given: StartValues, before: Mapping[str, bytes]) -> None:
@@ -327,18 +332,17 @@ def _bytes(array: NDArray[Any]) -> bytes:
     return np.ma.filled(array, 0).tobytes() + mask
 
 
-def _places(prepared: Prepared, varied: Sequence[Varied]) -> list[tuple[Place, ...]]:
-    """Where the start values of variables lie in the value store.
+def places(prepared: Prepared) -> dict[tuple[str, str], list[Place]]:
+    """Component and variable → where its start values lie in the value store.
 
     Raises
     ------
     DescriptionError
         If something else sets one of them.
     """
-    slots = prepared.plan.layout.slots
-    numbers = prepared.plan.instances.numbers
-    found = []
-    for one in varied:
+    slots, numbers = prepared.plan.layout.slots, prepared.plan.instances.numbers
+    found = {}
+    for one in (one for varied in prepared.varied.values() for one in varied):
         i, name = numbers[one.component], one.variable.name
         if any((i, group, name) in slots for group in _SET_IN_A_RUN):
             raise DescriptionError(
@@ -346,5 +350,5 @@ def _places(prepared: Prepared, varied: Sequence[Varied]) -> list[tuple[Place, .
                 "it. Vary what feeds it, or make a simulation for each value."
             )
         groups = (Group.START, Group.INITIAL)
-        found.append(tuple(slots[i, g, name] for g in groups if (i, g, name) in slots))
+        found[one.component, name] = [slots[i, g, name] for g in groups if (i, g, name) in slots]
     return found

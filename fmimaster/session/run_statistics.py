@@ -56,14 +56,17 @@ class SessionParts(Protocol):
     """Instances whose calls are noted, by number."""
     start_seconds: float
     """Wall time in s from the first instance to the first step."""
-    methods: tuple[str, ...]
-    """Those of :func:`methods`."""
     may_start_anew: bool
     """Whether the run can be prepared again before its first step."""
 
     @property
     def seconds(self) -> float:
         """Wall time in s of the loop so far."""
+        ...
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Those of :func:`methods`."""
         ...
 
     @property

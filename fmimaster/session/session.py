@@ -93,15 +93,13 @@ class Session:
         may_start_anew: bool = False,
     ) -> None:
         self.may_start_anew = may_start_anew
-        self._made = perf_counter()
-        self.start_seconds = 0.0
-        """Wall time in s from the first instance to the first step."""
+        begun = perf_counter()
         self.prepared = prepared
         first = prepared if structures is None else structures.prepared[0]
         self._metadata = run_metadata(first, settings)
         self.plan, self.programs = prepared.plan, prepared.programs
         self.settings = settings
-        self.methods = tuple(methods(prepared, settings))
+        self._methods: tuple[str, ...] | None = None
         self._checkpoints = checkpoints
         final = settings.final_fmu_state
         # FMUs may change the working directory
@@ -131,6 +129,7 @@ class Session:
         self.steps_over_changes: Callable[[Instant], Iterator[None]] | None = None
         """Steps as :meth:`Stepper.advance` does, of a system whose structure changes during the run."""
         self.begin_anew(writer, facts, structures)
+        self._made = begun
         if checkpoints is not None:
             checkpoints.attach(self)
 
@@ -141,6 +140,8 @@ class Session:
         structures: Structures | None = None,
     ) -> None:
         """What belongs to one run, not to its instances: rows, events, and the loop over time."""
+        self._made, self.start_seconds = perf_counter(), 0.0
+        """Wall time in s: when it began, and from the first instance to the first step."""
         self.is_complete = False
         """Whether all rows were recorded, and only the FMUs are still to be terminated and freed."""
         self.rows = self._make_rows(writer, structures)
@@ -280,7 +281,7 @@ class Session:
             if planned.name in names
         }
         self.prepared, self.plan, self.programs = prepared, prepared.plan, prepared.programs
-        self.methods = tuple(methods(prepared, self.settings))
+        self._methods = None
         self.instances = self._maker.make(prepared, known)
         self._earlier.append(self.executor)
         self.executor = self._make_executor(self.state.time.seconds)
@@ -380,6 +381,13 @@ class Session:
             intermediate=intermediate_tables(self.plan, self._maker.intermediate),
             metadata={**self._metadata, "end_time": self.time, **end_metadata(statistics)},
         )
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """How it is simulated, in sentences."""
+        if self._methods is None:
+            self._methods = tuple(methods(self.prepared, self.settings))
+        return self._methods
 
     def warnings(self) -> tuple[str, ...]:
         """What the run has shown so far: reasons for a loss of accuracy of its results."""

@@ -17,6 +17,7 @@ from edited_fmu import edited_fmu
 from linear_fmu import linear_fmu
 from misbehaving_fmu import Act, misbehaving
 from python_fmu import PythonFmu
+from same_runs import assert_same
 from scipy.linalg import expm
 
 from fmimaster import Results, Simulation, SystemBuilder
@@ -126,6 +127,19 @@ def test_a_loop_that_is_hidden_in_step_mode_only_is_found_by_short_steps(
     assert all((results[f"{n}.y"] == declared[f"{n}.y"]).all() for n in loop.names)
     (warning,) = [text for text in results.statistics.warnings if "'y' on 'u' directly" in text]
     assert ("'a', 'b', 'c', 'd' and 4 more" if units == 8 else "'a', 'b':") in warning
+
+
+def test_repeated_runs_have_the_plan_that_the_start_of_the_first_one_asks_for(
+    tmp_path: Path,
+) -> None:
+    """Start values are written to the places of the new plan, which has a loop more."""
+    loop = Loop(tmp_path, "fmi3", -1.05, 2, unknowns={"y": ABSENT})
+    made = Simulation(loop.description, stop_time=1, step_size=0.05, error_estimate=False)
+    with made.repeated(["b.x1"]) as runs:
+        for x in (2.0, 0.25, 2.0):
+            found, expected = runs({"b.x1": x}), replace(made, start_values={"b.x1": x}).run()
+            assert_same(found, expected)
+            assert found["b.y"][0] != runs()["b.y"][0]
 
 
 def test_executors_processes_and_checkpoints_settle_loops_alike(tmp_path: Path) -> None:

@@ -191,6 +191,15 @@ def test_an_fmu_that_does_not_reset_is_made_anew(
     assert "each run gets new instances" in told
 
 
+def test_instances_that_cannot_be_made_end_one_run(tmp_path: Path) -> None:
+    """The error names the FMU, and another run may follow."""
+    path = misbehaving(tmp_path, "fmi3", Act("EnterInitializationMode", "return", 3))
+    with Simulation(path, stop_time=1, step_size="1/10").repeated() as runs:
+        for _ in range(2):
+            with pytest.raises(CallError, match="EnterInitializationMode of 'Misbehaving'"):
+                runs()
+
+
 def test_a_reset_that_fails_ends_nothing(tmp_path: Path) -> None:
     """Another run follows by new instances."""
     path = misbehaving(tmp_path, "fmi2", Act("Reset", "return", 3))
