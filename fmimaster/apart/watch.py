@@ -67,9 +67,8 @@ def keep(report: int, descriptors: Collection[int], run: Callable[[], NoReturn])
         if pid == 0:
             end_with_parent(keeper, signal.SIGKILL)
             os.close(report)
-            os.setpgid(
-                0, 0
-            )  # no session of its own: sched_yield is for processes of one session only
+            # in the session of the run: turns that hosts of other sessions gave went to nobody there
+            os.setpgid(0, 0)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
             run()
         for descriptor in descriptors:
