@@ -252,7 +252,7 @@ class Simulation(Settings):
             files.pop_all()
         return run
 
-    def repeated(self, names: Iterable[str] = ()) -> RepeatedRuns:
+    def repeated(self, names: str | Iterable[str] = ()) -> RepeatedRuns:
         """Prepare runs of this simulation that differ in start values only: each takes little more than its steps.
 
         The second error estimate of :meth:`run` is not made, nothing is written to files, and there is one run for each
@@ -261,8 +261,8 @@ class Simulation(Settings):
         Parameters
         ----------
         names
-            Start values that vary: ``"component.variable"`` or connectors, as in ``start_values``. Structural parameters,
-            intervals of clocks, connected inputs, and what the methods set themselves cannot.
+            Start values that vary, one or several: ``"component.variable"`` or connectors, as in ``start_values``. Structural
+            parameters, intervals of clocks, connected inputs, and what the methods set themselves cannot.
 
         Returns
         -------
@@ -290,7 +290,8 @@ class Simulation(Settings):
         from fmimaster.session.repeated import repeated_runs  # few are
 
         settings = replace(self, error_estimate=False)
-        return repeated_runs(settings, tuple(names), partial(judge, settings))
+        chosen = (names,) if isinstance(names, str) else tuple(names)
+        return repeated_runs(settings, chosen, partial(judge, settings))
 
     def check_step(
         self, progress: ProgressCallback | None = None, *, coarse: Results | None = None

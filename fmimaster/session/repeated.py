@@ -22,6 +22,7 @@ from fmimaster.base.errors import (
 )
 from fmimaster.base.text import count as counted
 from fmimaster.base.text import listed
+from fmimaster.base.typed_arguments import expect
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.plan.layout import Group
@@ -229,6 +230,7 @@ class RepeatedRuns:
 
     def _arrays(self, values: Mapping[str, Any]) -> StartValues:
         """All start values that vary."""
+        expect(values, Mapping, "A repeated run", "values")
         if unknown := next((name for name in values if name not in self._varied), None):
             raise OptionError(
                 f"'{unknown}' does not vary in these runs.{did_you_mean(unknown, self._varied)} Name it in repeated()."

@@ -264,7 +264,9 @@ def test_what_cannot_vary_is_refused_by_name(name: str, words: str) -> None:
 
 def test_values_are_checked_in_each_run() -> None:
     """A wrong one ends nothing."""
-    with Simulation(CAR, stop_time="1/10").repeated(["wheel.kc"]) as runs:
+    with Simulation(CAR, stop_time="1/10").repeated("wheel.kc") as runs:
+        with pytest.raises(OptionError, match="values=3"):
+            runs(3)  # type: ignore[arg-type]
         with pytest.raises(DescriptionError, match=r"wheel\.kc"):
             runs({"wheel.kc": "much"})
         with pytest.raises(
