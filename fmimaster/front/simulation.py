@@ -261,8 +261,8 @@ class Simulation(Settings):
         Parameters
         ----------
         names
-            Start values that vary, one or several: ``"component.variable"`` or connectors, as in ``start_values``. Structural
-            parameters, intervals of clocks, connected inputs, and what the methods set themselves cannot.
+            Start values that vary, one or several: ``"component.variable"`` or connectors, as in ``start_values``.
+            Structural parameters, intervals of clocks, connected inputs, and what the methods set themselves cannot.
 
         Returns
         -------
