@@ -18,6 +18,8 @@ from fmimaster.system.notes import Notes, meant
 from fmimaster.system.units import convert_units
 from fmimaster.system.wiring import Wiring
 
+OUTSIDE = "start values are outside of the range that the FMU declares, where its behaviour is not defined"
+
 
 def start_values(
     description: SystemDescription,
@@ -231,11 +233,10 @@ def note_outside_range(
     warnings: Notes,
 ) -> None:
     """Note start values outside of the range that the FMU declares: its behaviour is not defined then (FMI 3.0, 2.4.7)."""
-    what = "start values are outside of the range that the FMU declares, where its behaviour is not defined"
     for name, array in values.items():
         variable = model.variable(name)
         if variable is not None and (found := outside_range(variable, array)):
-            warnings.add(what, f"'{component}.{name}' ({found})", given[name].where)
+            warnings.add(OUTSIDE, f"'{component}.{name}' ({found})", given[name].where)
 
 
 def _scheduled(component: str, model: Model, given: Mapping[str, Parameter]) -> Model:

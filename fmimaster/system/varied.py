@@ -13,7 +13,7 @@ from fmimaster.system.conversions import Conversions, outside_range
 from fmimaster.system.description import Parameter, SystemDescription
 from fmimaster.system.model import Causality, Model, Variable
 from fmimaster.system.resolved import Varied
-from fmimaster.system.start_values import ends_of, settable, values_of
+from fmimaster.system.start_values import OUTSIDE, ends_of, settable, values_of
 from fmimaster.system.wiring import Wiring
 
 
@@ -31,12 +31,7 @@ def values_in_a_run(varied: Varied, value: Any) -> NDArray[Any]:
 def outside_in_words(varied: Varied, values: NDArray[Any]) -> str:
     """That values are outside of the range that the FMU declares; empty if they are not."""
     found = outside_range(varied.variable, values)
-    name = f"'{varied.component}.{varied.variable.name}'"
-    return (
-        f"{name} is outside of the range that the FMU declares ({found}), where its behaviour is not defined"
-        if found
-        else ""
-    )
+    return f"{OUTSIDE}: '{varied.component}.{varied.variable.name}' ({found})" if found else ""
 
 
 def varied_values(

@@ -84,6 +84,13 @@ def test_each_reference_system_is_repeated(system: str) -> None:
     assert_repeats(Simulation(reference_path(f"systems/{system}.ssp")))
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("fmu", [n for n in reference_names() if n.endswith(".fmu")])
+def test_each_reference_fmu_is_repeated(fmu: str) -> None:
+    """Alone: clocks, Event Mode, Scheduled Execution, Model Exchange, arrays."""
+    assert_repeats(Simulation(reference_path(fmu), stop_time=1))
+
+
 @pytest.mark.parametrize(
     "backend", [Backend.REFERENCE, pytest.param(Backend.NATIVE, marks=needs_kernel)]
 )
