@@ -120,10 +120,16 @@ class AssumedPartials(Hook):
     def __post_init__(self) -> None:
         n = len(self.outputs)
         object.__setattr__(self, "before", np.zeros(n))
-        object.__setattr__(self, "noted", np.full((2, 2, n), np.nan))
-        object.__setattr__(self, "strikes", np.zeros(n))
-        object.__setattr__(self, "bends", np.zeros(n))
-        object.__setattr__(self, "dropped", np.full((3, n), np.nan))
+        object.__setattr__(self, "noted", np.empty((2, 2, n)))
+        object.__setattr__(self, "strikes", np.empty(n))
+        object.__setattr__(self, "bends", np.empty(n))
+        object.__setattr__(self, "dropped", np.empty((3, n)))
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing is noted or dropped."""
+        self.noted[:] = self.dropped[:] = np.nan
+        self.strikes[:] = self.bends[:] = 0.0
 
     def note(self, store: ValueStore) -> None:
         """Note the outputs before they are corrected."""

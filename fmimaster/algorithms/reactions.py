@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -145,11 +146,16 @@ class ShortStepWriter:
 
     emitter: Emitter = field(compare=False)
     """That of the run."""
+    known: dict[tuple[int, ...], ShortSteps] = field(default_factory=dict, compare=False)
+    """By the instances: runs may be repeated."""
 
     def __call__(self, reactions: Sequence[Reactions]) -> Iterator[ShortSteps]:
         """Short steps of instances with equally many inputs at a time."""
         for members in _alike(reactions):
-            yield self._trial(members)
+            numbers = tuple(r.question.instance for r in members)
+            if numbers not in self.known:
+                self.known[numbers] = self._trial(members)
+            yield self.known[numbers]
 
     def _trial(self, members: Sequence[Reactions]) -> ShortSteps:
         plan, p, buffer = self.emitter.plan, self.emitter.another(), 0
@@ -198,19 +204,25 @@ class _Measurement:
         self.passes = len(self._changes)
         self._done = 0
 
+    @cached_property
+    def _outputs(self) -> _Elements:
+        slots, members = self._plan.layout.slots, self._members
+        nodes = [(r.question.instance, name) for r in members for name in r.question.outputs]
+        return _Elements([slots[i, Group.OUTPUTS, name] for i, name in nodes])
+
+    @cached_property
+    def _inputs(self) -> list[_Inputs]:
+        questions = [r.question for r in self._members]
+        rows = range(len(questions[0].inputs))
+        return [_Inputs(self._plan, [(q.instance, q.inputs[k]) for q in questions]) for k in rows]
+
     def begin(self, store: ValueStore) -> None:
         """Outputs are those from before the measurement, and inputs those that fit to them."""
-        self._done, members, slots = 0, self._members, self._plan.layout.slots
-        nodes = [(r.question.instance, name) for r in members for name in r.question.outputs]
-        self._outputs = _Elements([slots[i, Group.OUTPUTS, name] for i, name in nodes])
-        self._inputs = [
-            _Inputs(self._plan, [(r.question.instance, r.question.inputs[row]) for r in members])
-            for row in range(len(members[0].question.inputs))
-        ]
+        self._done = first = 0
         self._before = self._outputs.read(store)
         self._given = [inputs.read(store) for inputs in self._inputs]
-        self._seen, first = Seen.of(len(self._inputs), len(nodes)), 0
-        for one in members:
+        self._seen = Seen.of(len(self._inputs), self._outputs.number)
+        for one in self._members:
             end = first + len(one.question.outputs)
             one.seen[one.at], one.is_busy, first = (self._seen, slice(first, end)), True, end
 
@@ -243,7 +255,7 @@ class _Elements:
     """The elements of some variables in the value store."""
 
     def __init__(self, places: Sequence[tuple[DataType, slice]]) -> None:
-        self._number = len(places)
+        self.number = len(places)
         parts: dict[DataType, tuple[list[int], list[int]]] = {}
         for number, (kind, slot) in enumerate(places):
             index, owners = parts.setdefault(kind, ([], []))
@@ -266,7 +278,7 @@ class _Elements:
 
     def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The largest value among the elements of each variable; at least 0."""
-        found = np.zeros(self._number)
+        found = np.zeros(self.number)
         np.maximum.at(found, self.owners, values)
         return found
 

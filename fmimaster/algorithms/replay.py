@@ -111,6 +111,10 @@ class IgnoredSlopes(Hook):
                 self.found.append(self.plan.instances[i].name)
         return False
 
+    def begin_anew(self) -> None:
+        """Nothing was found."""
+        self.found.clear()
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """A warning for each of these instances."""
@@ -196,6 +200,10 @@ class ReplayedOutputs(Hook):
             if largest[0] > ROUNDING:
                 self.found.append((largest[0], planned.name, largest[1]))
         return False
+
+    def begin_anew(self) -> None:
+        """Nothing was found."""
+        self.found.clear()
 
     @property
     def warnings(self) -> tuple[str, ...]:

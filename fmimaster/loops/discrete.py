@@ -299,3 +299,8 @@ class _Sweep(Hook):
     def warnings(self) -> tuple[str, ...]:
         """Warnings of the solver."""
         return self.loop.numbers.warnings if self.loop.numbers else ()
+
+    def begin_anew(self) -> None:
+        """No solution has shown anything."""
+        if self.loop.numbers is not None:
+            self.loop.numbers.sweep.begin_anew()

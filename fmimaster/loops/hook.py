@@ -130,8 +130,6 @@ class LoopHooks:
         self.state = LoopState.of(u.size, solver.remembered(u.size), relative)
         # a sweep of steps costs much, and most loops of steps are solved at the start before
         self._measures = not replayed and solver.bounded is None
-        self.smallest = inf
-        """Smallest singular value of a Jacobian at a solution so far."""
         self._search: Search | None = None
         self._has_asked = False
         self._slots = plan.layout.slots
@@ -272,7 +270,7 @@ class LoopHooks:
 
     def _solved(self, given: Vector, singular_value: float) -> None:
         self.state.note_solution()
-        self.smallest = min(self.smallest, singular_value)
+        self.state.sizes[2] = min(self.least, singular_value)
         self._from(given)  # if the REPEAT continues for another reason, it starts from here
 
     def twin(self, name: str) -> Twin | None:
@@ -314,8 +312,8 @@ class LoopHooks:
 
     @property
     def least(self) -> float:
-        """Smallest singular value so far, by this hook or by its twin."""
-        return min(self.smallest, float(self.state.sizes[2]))
+        """Smallest singular value of a Jacobian at a solution so far, by this hook or by its twin."""
+        return float(self.state.sizes[2])
 
     def _error(self, failure: NoSolution, store: ValueStore) -> LoopError:
         residuals = failure.residual * self.unknowns.nominal
@@ -385,13 +383,17 @@ class _Sweep(_InPython):
 
     def remember(self, numbers: tuple[float, ...]) -> None:
         """Continue with these."""
-        h = self.hooks
-        h.state.go_on(numbers[:-1])
-        h.smallest = numbers[-1]
+        state = self.hooks.state
+        state.go_on(numbers[:-1])
+        state.sizes[2] = numbers[-1]
 
     def forget(self) -> None:
         """Count solutions anew."""
         self.hooks.state.go_on((0, 0, 0))
+
+    def begin_anew(self) -> None:
+        """The same, and of all sizes."""
+        self.remember((0, 0, 0, inf))
 
     def partials(self, instance: int) -> Partials | None:
         """Where DERIVE stores the directional derivatives of an instance."""

@@ -150,6 +150,9 @@ class Hook(ABC):
     def forget(self) -> None:  # noqa: B027 (may have none)
         """Count solutions anew."""
 
+    def begin_anew(self) -> None:  # noqa: B027 (may remember nothing)
+        """Forget all that a run has left, before the next one."""
+
     def partials(self, instance: int) -> Partials | None:
         """Arrays into which DERIVE writes partial derivatives of an instance; None if the hook needs none."""
         del instance

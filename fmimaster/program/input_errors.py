@@ -246,10 +246,13 @@ class InputErrors(Hook):
     name: ClassVar[str] = "errors of inputs"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        n = len(self.followed)
-        found = np.array([[0.0] * n, [0.0] * n, [inf] * n, [-inf] * n, [0.0] * n])
-        object.__setattr__(self, "found", found)
-        object.__setattr__(self, "steps", np.zeros(2))
+        object.__setattr__(self, "found", np.empty((5, len(self.followed))))
+        object.__setattr__(self, "steps", np.empty(2))
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing was found."""
+        self.found.T[:], self.steps[:] = (0.0, 0.0, inf, -inf, 0.0), 0.0
 
     def __call__(self, store: ValueStore) -> bool:
         """Take up the step that is being accepted; its start is the newest point of the history."""

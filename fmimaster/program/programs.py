@@ -244,6 +244,10 @@ class Reactions:
         reacted = zip(shorter.reacted[own], grows.T.tolist(), strict=True)
         return self._named([[a and b for a, b in zip(*both, strict=True)] for both in reacted])
 
+    def begin_anew(self) -> None:
+        """Nothing was seen, as before each run."""
+        self.at, self.is_busy, self.seen = AT_START, False, {}
+
     def forget_steps(self) -> None:
         """Nothing was seen in short steps."""
         self.seen = {AT_START: self.seen[AT_START]}

@@ -69,7 +69,6 @@ class Beginning:
     def __init__(self, session: Session) -> None:
         executor = session.executor
         self._store, self._registers = executor.store.copy(), executor.registers.copy()
-        self._hooks = [(hook, hook.remembered()) for hook in session.programs.hooks]
 
     def take_back(self, session: Session) -> None:
         """Bring the session back there: its FMUs are reset, and its rows are those of a new run."""
@@ -80,10 +79,6 @@ class Beginning:
         executor.store.restore(self._store)
         executor.registers.restore(self._registers)
         executor.registers.begin_anew()
-        for hook, numbers in self._hooks:
-            if numbers:
-                hook.remember(numbers)
-            hook.forget()
         executor.rows.begin_anew()
         session.begin_anew()
 

@@ -146,6 +146,8 @@ class Session:
         """Whether all rows were recorded, and only the FMUs are still to be terminated and freed."""
         self.rows = self._make_rows(writer, structures)
         self.state = first_state(self.prepared, self.settings)
+        for one in (*self.programs.hooks, *self.programs.reactions):
+            one.begin_anew()
         self.facts = FactKeeper(self.state, facts, writer)
         self.stepper = self._make_stepper()
         self._seconds = 0.0

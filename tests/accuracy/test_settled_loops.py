@@ -220,6 +220,21 @@ def test_outputs_that_react_in_steps_only_are_found_by_short_steps(simulation: S
 
 
 @pytest.mark.usefixtures("each_executor")
+def test_the_start_of_each_repeated_run_is_measured_anew(simulation: Simulate) -> None:
+    """By the first value there is no loop; what short steps have shown then is forgotten."""
+
+    def scaled(factor: float) -> PythonFmu:
+        return unit(1.0, parameters={"k": 0.0}, outputs={"y": lambda v: v.k * factor * v.u + 1.0})
+
+    units = {"a": scaled(-2.0), "b": scaled(1.5)}
+    made = simulation(units, RING, stop_time=0.3, step_size=0.1, error_estimate=False)
+    for values in ({"a.k": 1.0, "b.k": 1.0}, {"a.k": 0.0, "b.k": 0.5}):
+        with made.repeated(values) as runs:
+            for given in ({}, {}, values, values):
+                assert_same(runs(given), replace(made, start_values=given).run())
+
+
+@pytest.mark.usefixtures("each_executor")
 def test_an_input_from_outside_of_a_loop_does_not_make_the_loop_an_assumption(
     simulation: Simulate,
 ) -> None:
