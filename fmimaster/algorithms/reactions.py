@@ -303,7 +303,9 @@ class _Inputs(_Elements):
 
 def _difference(then: NDArray[np.float64], now: NDArray[np.float64]) -> NDArray[np.float64]:
     """The change of each element; infinite where a value has become NaN."""
-    equal = (then == now) | (np.isnan(then) & np.isnan(now))
     with np.errstate(invalid="ignore"):
-        change = np.where(equal, 0.0, np.abs(now - then))
+        change = np.abs(now - then)
+    if np.isfinite(change).all():
+        return change
+    change[(then == now) | (np.isnan(then) & np.isnan(now))] = 0.0
     return np.where(np.isnan(change), np.inf, change)

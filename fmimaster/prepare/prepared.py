@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timezone
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -180,7 +181,7 @@ class Prepared:
         is_begun = error.results is not None and error.results.rows > 0
         return is_begun and declared.isdisjoint(error.loop)
 
-    @property
+    @cached_property
     def notes(self) -> tuple[str, ...]:
         """Choices for settings that the user did not give."""
         chosen = () if self.choice is None else (str(self.choice),)
@@ -200,7 +201,7 @@ class Prepared:
             *chosen,
         )
 
-    @property
+    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Violations of the standard in the files of the system, and parts of the system that are not computed."""
         return (
@@ -211,7 +212,7 @@ class Prepared:
             *self.accuracy_warnings,
         )
 
-    @property
+    @cached_property
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Those of :attr:`warnings` that report a loss of accuracy."""
         return (

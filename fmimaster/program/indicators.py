@@ -82,14 +82,6 @@ class Indicators:
         self.step = step
         self.distance = 1 + between
         """So many points of the history are from one communication point to the next."""
-        self.first: int | None = None
-        """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
-        self.outdated: frozenset[int] = NONE
-        """Numbers of the sets whose indicators are from before an event at this instant; they are ignored."""
-        self.resting: frozenset[int] = NONE
-        """Events whose bodies rest: they stay at rest while these move by no more than the fraction HELD of the inputs."""
-        self.held: frozenset[int] = NONE
-        """Events of contacts that are held by a force, or have only just opened: they do not happen."""
         members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
         self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
         self.by_themselves = frozenset(s.event for s in self.sets if not s.is_triggered)
@@ -104,10 +96,22 @@ class Indicators:
         """The instance whose times of reading are those of the points."""
         self._marks = marks_of_events(plan)
         self._outputs = floats(store.outputs)
-        self._present: list[float] | None = None
-        self._is_tried = False
         self.scales = Scales(plan, store, self.sets, step)
         """What is negligible for each indicator."""
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """As before the first step of a run."""
+        self.first: int | None = None
+        """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
+        self.outdated: frozenset[int] = NONE
+        """Numbers of the sets whose indicators are from before an event at this instant; they are ignored."""
+        self.resting: frozenset[int] = NONE
+        """Events whose bodies rest: they stay at rest while these move by no more than the fraction HELD of the inputs."""
+        self.held: frozenset[int] = NONE
+        """Events of contacts that are held by a force, or have only just opened: they do not happen."""
+        self._present: list[float] | None = None
+        self._is_tried = False
 
     def renew(self, *, is_tried: bool = False) -> None:
         """Note that the outputs have changed. ``is_tried``: by a step that is not accepted yet and may be rolled

@@ -352,6 +352,11 @@ class Growth:
             all_of_kind = np.concatenate(elements)
             are_first = np.array_equal(all_of_kind, np.arange(len(all_of_kind)))
             self._windows[kind] = _Windows(chosen, all_of_kind, owner, coupled, are_first)
+        self._nothing = self.remembered()
+
+    def begin_anew(self) -> None:
+        """No rows have come."""
+        self.remember(self._nothing)
 
     def look(
         self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]], looked: Any = None

@@ -44,7 +44,11 @@ class PassedEvents:
 
     def __init__(self, events: Sequence[Indicated], floats: Any) -> None:
         self._events, self._floats = events, floats
-        self._counts = [0] * len(events)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """No rows have come."""
+        self._counts = [0] * len(self._events)
         self._last: tuple[NDArray[np.float64], Mapping[Any, NDArray[Any]]] | None = None
 
     def look(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:

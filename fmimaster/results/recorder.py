@@ -93,21 +93,29 @@ class Recorder:
         self._allow_nan = allow_nan
         self.growth = growth or Growth(())
         self.passed = passed
+        self._writer = writer
+        self._expected = expected_rows, _row_bytes(columns)
+        self.also: Callable[[NDArray[np.float64], Block], None] | None = None
+        """Called with all rows that are kept."""
+        self.spool: Callable[[NDArray[np.float64], Block], None] | None = None
+        """Called with them before that: keeps them outside of this process."""
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Collect the rows of a run; those of the run before stay in its results."""
         self._last_index = -1
         self._last_kept = np.nan
         """Time in s of the last row that the interval has kept."""
         self._last_row: tuple[NDArray[np.float64], Block] | None = None
         """The last row, if the interval has left it out."""
-        self._writer = writer
-        self._kept = KeptRows(expected_rows, _row_bytes(columns))
+        self._kept = KeptRows(*self._expected)
         self.rows = 0
         """Number of rows so far, kept or written."""
         self.writing_seconds = 0.0
         """Wall time in s in which rows were written."""
-        self.also: Callable[[NDArray[np.float64], Block], None] | None = None
-        """Called with all rows that are kept."""
-        self.spool: Callable[[NDArray[np.float64], Block], None] | None = None
-        """Called with them before that: keeps them outside of this process."""
+        self.growth.begin_anew()
+        if self.passed is not None:
+            self.passed.begin_anew()
 
     def take(self, times: NDArray[np.float64], block: Block, looked: Any = None) -> None:
         """Append a block of rows; what is kept is copied.

@@ -204,6 +204,11 @@ class Observer:
 
             self._doubts = Doubts(loop)
 
+    def begin_anew(self) -> None:
+        """As before the first step of a run."""
+        if self._doubts is not None:
+            self._doubts.begin_anew()
+
     @property
     def is_far(self) -> bool:
         """Whether the whole history is of points after the last event that was executed."""

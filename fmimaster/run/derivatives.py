@@ -63,8 +63,12 @@ class DerivativeCheck:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._open = _compared(loop)
-        self._waits = FIRST
+        self._all = _compared(loop)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing is compared yet."""
+        self._open, self._waits = [*self._all], FIRST
 
     @property
     def waits(self) -> bool:

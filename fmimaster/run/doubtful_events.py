@@ -49,7 +49,7 @@ class Doubts:
             (s.event, s.instance): _sources(loop.indicators, s) for s in loop.indicators.sets
         }
         events = loop.plan.events
-        self._unseen = [
+        self._never_seen = [
             (s.event, s.instance)
             for s in loop.indicators.sets
             if self._sources[s.event, s.instance]
@@ -58,6 +58,11 @@ class Doubts:
             and not loop.plan.instances[s.instance].may_return_early
         ]
         """Events of one FMU that depend on inputs, and that cannot be seen for certain."""
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing is noted yet."""
+        self._unseen = [*self._never_seen]
 
     def look(self, event: int, instances: Sequence[int]) -> None:
         """Look at an event that instances have executed inside the step that ends at the present time."""

@@ -62,6 +62,12 @@ class EventHandler(LoopPart):
         self._size = float(loop.rule.exact_size)
         self._merged = loop.state.calendar.merged_seconds
 
+    def begin_anew(self) -> None:
+        """As before the first step of a run."""
+        self.observer.begin_anew()
+        if self._derivatives is not None:
+            self._derivatives.begin_anew()
+
     def prepare(self) -> None:
         """Write and check the program of each event that may be fired alone, before anything is simulated."""
         if self._clock is not None and self._clock.fires:

@@ -1,4 +1,4 @@
-"""Data of the loop over time: what is made once for a run, and the state, which changes.
+"""Data of the loop over time: what is made once for all runs of a plan, and the state, which changes.
 
 Besides the state there are the value store and the registers of the executor (:mod:`fmimaster.run.rows`), and the FMUs.
 """
@@ -256,7 +256,7 @@ class _Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Loop:
-    """Data of the loop over time: made once for a run.
+    """Data of the loop over time: made once for all runs of a plan by the same instances.
 
     Parameters
     ----------

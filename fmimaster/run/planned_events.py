@@ -85,17 +85,17 @@ class PlannedEvents:
         self._plan, self._state = loop.plan, loop.state
         self._variants = loop.programs.variants
         self._sets = loop.indicators.sets
-        programs = loop.programs
-        every = (
-            programs.variants
-            if programs.restart is None
-            else (*programs.variants, programs.restart)
-        )
-        self._starting = starting_instances(loop.plan, [variant.attempt for variant in every])
+        self._attempts = [v.attempt for v in loop.programs.variants]
+        if loop.programs.restart is not None:
+            self._attempts.append(loop.programs.restart.attempt)
         self._known: dict[
             tuple[frozenset[int], frozenset[int], frozenset[int], bool, int, frozenset[int]],
             PlannedEvent,
         ] = {}
+
+    @cached_property
+    def _starting(self) -> frozenset[int]:
+        return starting_instances(self._plan, self._attempts)
 
     def __call__(
         self,

@@ -184,7 +184,11 @@ class RowBlock:
 
     def move(self, memory: Memory | None) -> None:
         """Take the next rows in other memory; None: in that of the block. There must be none in it."""
-        self.times, self.values = memory or self._own
+        if memory is not None or self.times is not self._own[0]:
+            self._move_to(memory or self._own)
+
+    def _move_to(self, memory: Memory) -> None:
+        self.times, self.values = memory
         self.capacity = len(self.times) - SPARE_ROWS
 
     def begin_anew(self) -> None:

@@ -39,8 +39,6 @@ class Stepper:
         changes = Changes(loop.plan, loop.executor.store, loop.state)
         self.events = EventHandler(loop, changes)
         self._goals = Goals(loop)
-        self.has_ended = False
-        """Whether an FMU has ended the run."""
         self._acceptance = Acceptance(loop, changes, self.events)
         has_event_mode = any(instance.event_mode for instance in loop.plan.instances)
         has_jumps = bool(loop.state.timeline.jumps)
@@ -51,7 +49,6 @@ class Stepper:
         """The attempts of steps that follow each other, again and again."""
         if programs.pattern is not None:
             self._only = None
-            loop.state.step_log.any_size = True
             self._attempts = tuple(programs.variants[k].attempt for k in programs.pattern.intervals)
         self._size = float(rule.exact_size)
         parts = LoopParts(
@@ -59,6 +56,15 @@ class Stepper:
         )
         self._ways = ways(parts)
         self._single = self._ways[-1:]
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """A run begins, whose state is that of a new one: no part remembers anything."""
+        self.has_ended = False
+        """Whether an FMU has ended the run."""
+        self.state.step_log.any_size = self._programs.pattern is not None
+        self.indicators.begin_anew()
+        self.events.begin_anew()
 
     def begin(self) -> bool:
         """Look at what belongs to the start, after all instances were initialized; whether an FMU ends the run there."""

@@ -128,40 +128,46 @@ class Session:
         """Called when all rows were recorded, before FMUs are terminated."""
         self.steps_over_changes: Callable[[Instant], Iterator[None]] | None = None
         """Steps as :meth:`Stepper.advance` does, of a system whose structure changes during the run."""
-        self.begin_anew(writer, facts, structures)
-        self._made = begun
+        columns = self.plan.recorded if structures is None else structures.columns
+        self._recorder = recorder_of(columns, settings, prepared, writer)
+        self.state = first_state(prepared, settings)
+        self.stepper = self._make_stepper()
+        self._begin_run(begun, writer, facts, structures)
         if checkpoints is not None:
             checkpoints.attach(self)
 
-    def begin_anew(
+    def begin_anew(self) -> None:
+        """Begin another run by the same instances, with its own rows, events and steps."""
+        begun = perf_counter()
+        # the parts of the loop have this object
+        vars(self.state).update(vars(first_state(self.prepared, self.settings)))
+        self.stepper.begin_anew()
+        self._recorder.begin_anew()
+        self._begin_run(begun)
+
+    def _begin_run(
         self,
+        begun: float,
         writer: RowWriter | None = None,
         facts: FactsWriter | None = None,
         structures: Structures | None = None,
     ) -> None:
-        """What belongs to one run, not to its instances: rows, events, and the loop over time."""
-        self._made, self.start_seconds = perf_counter(), 0.0
+        self._made, self.start_seconds = begun, 0.0
         """Wall time in s: when it began, and from the first instance to the first step."""
         self.is_complete = False
         """Whether all rows were recorded, and only the FMUs are still to be terminated and freed."""
-        self.rows = self._make_rows(writer, structures)
-        self.state = first_state(self.prepared, self.settings)
-        for one in (*self.programs.hooks, *self.programs.reactions):
-            one.begin_anew()
+        self.rows = RowKeeper(self.executor.rows, self._recorder)
+        if structures is not None:
+            self.rows.arrange = structures.arrange(self.prepared)
+        self.rows.lend()
         self.facts = FactKeeper(self.state, facts, writer)
-        self.stepper = self._make_stepper()
+        for hook in self.programs.hooks:
+            hook.begin_anew()
+        for measured in self.programs.reactions:
+            measured.begin_anew()
         self._seconds = 0.0
         """Wall time in s of the loop, without the time since ``_begun``."""
         self._begun: float | None = None
-
-    def _make_rows(self, writer: RowWriter | None, structures: Structures | None) -> RowKeeper:
-        columns = self.plan.recorded if structures is None else structures.columns
-        recorder = recorder_of(columns, self.settings, self.prepared, writer)
-        rows = RowKeeper(self.executor.rows, recorder)
-        if structures is not None:
-            rows.arrange = structures.arrange(self.prepared)
-        rows.lend()
-        return rows
 
     def _make_executor(self, start: float) -> Executor:
         """The executor of the present plan; instances that are not initialized yet begin at ``start``, in s."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from enum import Enum, IntEnum
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd
 from numbers import Integral
 from typing import Any, TypeAlias, cast
@@ -43,9 +44,7 @@ def exact(value: Time) -> Fraction:
         If it is not a finite number, or True or False; a text may be a decimal or a fraction, ``"0.01"`` or ``"1/60"``.
     """
     try:
-        number = value if type(value) is Fraction else _exact(value)
-        if abs(number) <= LARGEST:
-            return number
+        return _exact(value)
     except (ValueError, ZeroDivisionError, OverflowError, AttributeError, TypeError):
         pass
     raise OptionError(
@@ -53,7 +52,15 @@ def exact(value: Time) -> Fraction:
     )
 
 
+@lru_cache(typed=True)  # a run asks for the same ones many times, and 1 is a time, but True is none
 def _exact(value: Time) -> Fraction:
+    number = _number(value)
+    if abs(number) > LARGEST:
+        raise OverflowError
+    return number
+
+
+def _number(value: Time) -> Fraction:
     if isinstance(value, bool):
         raise TypeError
     if isinstance(value, Fraction):  # a class of the user's

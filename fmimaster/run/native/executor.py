@@ -100,7 +100,6 @@ class NativeExecutor:
             setattr(self.kernel, name, value)
         self._requests[:] = 0
         self._seconds[:] = 0.0
-        self._lender.of_run.clear()
 
     @staticmethod
     def takes(plan: Plan) -> bool:
@@ -217,8 +216,7 @@ class NativeExecutor:
         # few runs need it
         from fmimaster.run.native.lending import lend_watches
 
-        with self._lender.lending_for_a_run():
-            return lend_watches(self._lender, self._context, twins)
+        return lend_watches(self._lender, self._context, twins)
 
     def controlled(
         self, twin: RuleTwin[Any], watches: Any = None, first_code: int = 0
@@ -227,8 +225,7 @@ class NativeExecutor:
         # few runs need it
         from fmimaster.run.native.lending import lend_rule
 
-        with self._lender.lending_for_a_run():
-            rule = lend_rule(self._lender, self._context, twin.data, first_code)
+        rule = lend_rule(self._lender, self._context, twin.data, first_code)
         return partial(self._control, rule, watches)
 
     def _control(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -68,17 +67,6 @@ class LentMemory:
 
     def __init__(self) -> None:
         self._kept: list[Any] = []
-        self.of_run: list[Any] = []
-        """What is lent for one run only."""
-
-    @contextmanager
-    def lending_for_a_run(self) -> Iterator[None]:
-        """What is lent meanwhile is kept in :attr:`of_run`."""
-        kept, self._kept = self._kept, self.of_run
-        try:
-            yield
-        finally:
-            self._kept = kept
 
     def lent(self, thing: Any) -> Any:
         """Keep something alive."""

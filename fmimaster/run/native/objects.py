@@ -189,9 +189,8 @@ class KernelRows(RowBlock):
         """As of :class:`RowBlock`; text and binaries are not."""
         return super().is_movable and not self._newest
 
-    def move(self, memory: Memory | None) -> None:
-        """Take the next rows in other memory; see :meth:`RowBlock.move`."""
-        super().move(memory)
+    def _move_to(self, memory: Memory) -> None:
+        super()._move_to(memory)
         k = self._kernel
         k.times = ffi.from_buffer("double[]", self.times)
         if self.clocks is not None:
