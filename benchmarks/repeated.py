@@ -64,7 +64,9 @@ def print_runs(steps: int, rounds: int) -> None:
         for _ in range(rounds):
             factors = draw.uniform(0.8, 1.2, (RUNS, len(USUAL)))
             for row in factors:
-                values = {name: usual * f for (name, usual), f in zip(USUAL.items(), row, strict=True)}
+                values = {
+                    name: usual * f for (name, usual), f in zip(USUAL.items(), row, strict=True)
+                }
                 marks.clear()
                 seconds, found = timed(lambda values=values: repeated(values))
                 again.append(seconds)
@@ -129,7 +131,9 @@ def main() -> None:
     for steps in options.steps:
         print_runs(steps, options.rounds)
     print_fit(options.rounds)
-    print(f"goals, on a machine 2.5 times as fast: {GOAL} ms beyond the loop, {GOAL_FIT} s for the fit")
+    print(
+        f"goals, on a machine 2.5 times as fast: {GOAL} ms beyond the loop, {GOAL_FIT} s for the fit"
+    )
 
 
 if __name__ == "__main__":

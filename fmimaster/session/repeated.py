@@ -155,8 +155,7 @@ class RepeatedRuns:
 
     The system is planned, its FMUs are loaded and instantiated once. Before each run but the first, ``Reset`` is called,
     and everything starts as at first. The second run is preceded by a repetition of the first one: if that differs in a
-    bit, an FMU does not reset, and each run gets new instances. Components in Python, Model Exchange FMUs and isolated
-    FMUs always get them.
+    bit, an FMU does not reset, and each run gets new instances. Components in Python and isolated FMUs always get them.
     """
 
     def __init__(

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import changed
+from in_turn import in_turn
 from misbehaving_fmu import Act, misbehaving
 from same_runs import assert_same
 
@@ -23,8 +25,10 @@ from fmimaster import (
 )
 from fmimaster.algorithms import GaussSeidel, Jacobi, Richardson, Waveform
 from fmimaster.base.installation import reference_names
-from fmimaster.events import LookAhead, Predictive
-from fmimaster.inputs import NEPCE, Polynomial
+from fmimaster.events import EarlyReturn, LookAhead, Predictive
+from fmimaster.fmu.model_exchange.cvode import Cvode
+from fmimaster.fmu.model_exchange.one_step import Euler
+from fmimaster.inputs import FIRST_ORDER, NEPCE, Polynomial
 from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 from fmimaster.steps import PID, EmbeddedOrders, MultiRate, Ramp
@@ -181,6 +185,82 @@ def test_memory_stays(monkeypatch: pytest.MonkeyPatch) -> None:
             lender = runs._session.executor._lender  # type: ignore[attr-defined]
             kept.append(len(lender._kept))
     assert len(set(kept[2:])) == 1
+
+
+EXCHANGED: dict[str, tuple[str, dict[str, Any]]] = {
+    "Dormand-Prince": ("ball", {}),
+    "located": ("ball", {"event_clock": EarlyReturn(), "algorithm": Jacobi()}),
+    "Euler": ("ball", {"solver": Euler(0.03)}),
+    "CVODE": ("pair", {"solver": Cvode(), "algorithm": GaussSeidel(FIRST_ORDER)}),
+    "waveform": ("pair", {"algorithm": Waveform(Jacobi(FIRST_ORDER))}),
+    "waveform by CVODE": ("pair", {"solver": Cvode(), "algorithm": Waveform(Jacobi())}),
+    "copied states": ("copied pair", {"algorithm": Waveform(Jacobi(FIRST_ORDER))}),
+}
+"""Name → Model Exchange FMUs, and settings."""
+
+
+def exchanged_pair(version: str, folder: Path | None) -> SystemBuilder:
+    """Two Model Exchange FMUs in a ring; with a folder, copies there that cannot save FMU states."""
+
+    def without_state(text: str) -> str:
+        return text.replace("canGetAndSetFMUState=", "a=").replace("canGetAndSetFMUstate=", "a=")
+
+    fmu = reference_path(f"{version}/Dahlquist.fmu")
+    if folder is not None:
+        fmu = changed(fmu, folder / "copied.fmu", description=without_state)
+    system = SystemBuilder()
+    for name in "ab":
+        system.add(name, fmu, {"x": float(name == "a")}, interface="ModelExchange")
+    system.connect("b.x", "a.u", factor=-1.0)
+    system.connect("a.x", "b.u")
+    return system
+
+
+@pytest.mark.parametrize(
+    ("method", "version", "backend"),
+    in_turn([*EXCHANGED], ["fmi2", "fmi3"], [Backend.NATIVE, Backend.REFERENCE]),
+)
+def test_model_exchange_is_repeated_by_the_same_instances(
+    method: str, version: str, backend: Backend, tmp_path: Path
+) -> None:
+    """Time, states, indicators, next events, the length of steps and copies of states begin anew."""
+    if backend is Backend.NATIVE and native_executor() is None:
+        pytest.skip("needs the kernel")
+    kind, settings = EXCHANGED[method]
+    system: Any = reference_path(f"{version}/BouncingBall.fmu")
+    names, values = ["e"], [{"e": 0.5}, {}, {"e": 0.6}, {"e": 0.5}]
+    if kind == "ball":
+        settings = {**settings, "interface": "ModelExchange"}
+    else:
+        system = exchanged_pair(version, tmp_path if kind == "copied pair" else None)
+        names, values = ["a.k", "b.k"], [{"a.k": 2.0}, {}, {"a.k": 1.5, "b.k": 0.5}, {"a.k": 2.0}]
+    made = Simulation(
+        system, stop_time=2, step_size="1/10", backend=backend, error_estimate=False, **settings
+    )
+    with made.repeated(names) as runs:
+        session = None
+        for given in values:
+            assert_same(runs(given), replace(made, start_values=given).run())
+            assert session in (None, runs._session)
+            session = runs._session
+
+
+@needs_kernel
+def test_memory_of_model_exchange_stays() -> None:
+    """What the kernel borrows for an integration is given back before the next one."""
+    ball = Simulation(
+        reference_path("fmi3/BouncingBall.fmu"),
+        interface="ModelExchange",
+        stop_time="1/10",
+        error_estimate=False,
+    )
+    kept = []
+    with ball.repeated() as runs:
+        for _ in range(5):
+            runs()
+            (entry,) = runs._session.executor._entries  # type: ignore[attr-defined]
+            kept.append((len(entry._kept), len(entry._of_run._kept)))
+    assert len(set(kept)) == 1
 
 
 def test_an_fmu_that_does_not_reset_is_made_anew(

@@ -163,12 +163,21 @@ class ModelExchangeInstance(ExchangeSteps):
         self._tell_completed()
         super().terminate()
 
+    def reset(self) -> None:
+        """``Reset``; another integration follows."""
+        self._free_integration()
+        super().reset()
+        self._begin_anew()
+
     def free(self) -> None:
         """Free the integrator, saved states and the instance."""
+        self._free_integration()
+        super().free()
+
+    def _free_integration(self) -> None:
         if self.is_started:
             self.integration.free()
             self.is_started = False
-        super().free()
 
 
 class Fmi2ModelExchange(ModelExchangeInstance, Fmi2Instance):

@@ -42,13 +42,10 @@ class ExchangeSteps(BinaryInstance):
     events are executed inside the step.
     """
 
-    can_reset = False
-
     def __init__(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
         self.integrator = options.solver or DormandPrince()
-        self.memory = ExchangeMemory(0, 0)
         self.equations: FmuEquations
         self.integration: Integration
         self._prepared: Callable[[], None] = lambda: None
@@ -61,6 +58,12 @@ class ExchangeSteps(BinaryInstance):
         """Whether states are copied, because the FMU cannot save its own."""
         self.completes = model.capabilities.needs_completed_integrator_step
         """Whether ``CompletedIntegratorStep`` is called."""
+        self._begin_anew()
+        super().__init__(fmu, model, name, messages, options)
+
+    def _begin_anew(self) -> None:
+        """As before the initialization: nothing is saved, and there is no integration."""
+        self.memory = ExchangeMemory(0, 0)
         self._memories: dict[int, NDArray[np.float64]] = {}
         self._goes_back = False
         """Whether the state that was saved last was restored, if that matters to the integrator."""
@@ -69,7 +72,6 @@ class ExchangeSteps(BinaryInstance):
         self.is_started = False
         self._last_event, self._n_events = -inf, 0
         """Time in s of the last event inside a step, and how many events up to it made no progress."""
-        super().__init__(fmu, model, name, messages, options)
 
     # Modes
 

@@ -112,7 +112,8 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
         """The memory of the instance, which has its size when Initialization Mode is entered, and room for copies."""
         memory = self._instance.memory
         n, m, size = len(memory.states), len(memory.indicators), len(memory.values)
-        self.fill(
+        self._of_run = LentMemory()  # that of an earlier run is not used any more
+        self._of_run.fill(
             self._exchange,
             n=n,
             m=m,
@@ -123,6 +124,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
             indicators=memory.indicators,
             places=np.zeros(self._n_places * size),
             y=np.zeros(n),
+            goes_back=False,
             **{name: np.zeros(m) for name in ("there", "at_low", "at_high", "z")},
         )
 
@@ -140,14 +142,15 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
 
     def cvode(self, integration: CvodeIntegration) -> None:
         """Continue by CVODE."""
-        lent = self.lent(_LentCvode(integration, self._instance.equations.jacobian_references))
+        references = self._instance.equations.jacobian_references
+        lent = self._of_run.lent(_LentCvode(integration, references))
         self._version.bind_derivative(self._fmu, ffi.addressof(lent.cvode, "jacobian"))
         lib.fm_exchange_cvode(self._exchange, lent.cvode)
 
     def _continue_by(self, steps: Any, *, is_euler: bool = False) -> None:
         x = self._exchange
-        slopes = np.zeros(x.n * lib.FM_MOST_STAGES)
-        self.fill(self.lent(steps), states=np.zeros(x.n), before=x.states, slopes=slopes)
+        slopes, lent = np.zeros(x.n * lib.FM_MOST_STAGES), self._of_run
+        lent.fill(lent.lent(steps), states=np.zeros(x.n), before=x.states, slopes=slopes)
         lib.fm_exchange_one_step(x, steps, is_euler)
 
     def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
