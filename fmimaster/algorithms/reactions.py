@@ -264,6 +264,7 @@ class _Elements:
         self._parts = [(kind, np.array(index, int)) for kind, (index, _) in parts.items()]
         self.owners = np.array([number for _, owners in parts.values() for number in owners], int)
         """Number of the variable of each element."""
+        self._are_scalars = self.owners.tolist() == [*range(len(places))]
 
     def read(self, store: ValueStore) -> NDArray[np.float64]:
         """All elements, one after the other."""
@@ -277,7 +278,9 @@ class _Elements:
             at += len(index)
 
     def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The largest value among the elements of each variable; at least 0."""
+        """The largest value among the elements of each variable; none is below 0."""
+        if self._are_scalars:
+            return values
         found = np.zeros(self.number)
         np.maximum.at(found, self.owners, values)
         return found

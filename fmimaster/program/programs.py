@@ -204,6 +204,11 @@ class Reactions:
     """Place of measurement → what was seen there, and which outputs are its own."""
 
     @property
+    def shown(self) -> Iterator[tuple[list[list[bool]], list[bool]]]:
+        """Of each place: which inputs have changed which outputs, and which outputs have come back."""
+        return ((seen.reacted[own], seen.steady[own]) for seen, own in self.seen.values())
+
+    @property
     def is_steady(self) -> bool:
         """Whether the outputs have come back with the inputs, in Initialization Mode."""
         seen, own = self.seen[AT_START]

@@ -47,6 +47,8 @@ LEAST_STEPS = 12
 ROUNDING = 1e-9
 """Range of an output, relative to its largest or usual magnitude, that may be due to rounding."""
 
+Array = NDArray[np.float64]
+
 
 class Watched(NamedTuple):
     """A column that is observed."""
@@ -138,23 +140,23 @@ class _Windows:
     """Of a window."""
     filled: int = 0
     """Rows of the last window."""
-    times: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    times: Array = field(default_factory=lambda: np.empty(0))
     """Start of each window in s."""
-    high: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
-    low: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    high: Array = field(default_factory=lambda: np.empty((0, 0)))
+    low: Array = field(default_factory=lambda: np.empty((0, 0)))
     """Shape (windows, n). The last row of the window before counts, too."""
-    first: NDArray[np.float64] | None = None
+    first: Array | None = None
     """Magnitudes in the first row."""
-    last: NDArray[np.float64] | None = None
+    last: Array | None = None
     """The last row."""
     time: float = np.nan
     """Its time in s."""
     steps: int = 0
     """Number of rows that have a later time than the row before."""
-    squares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    squares: Array = field(default_factory=lambda: np.zeros(0))
     """Sums over these of the squares of changes, per element."""
 
-    def look(self, times: NDArray[np.float64], block: NDArray[Any], looked: Any) -> bool:
+    def look(self, times: Array, block: NDArray[Any], looked: Any) -> bool:
         """Take up rows; whether certainly no value of the block is NaN or infinite."""
         is_whole = self.are_first and len(self.elements) == block.shape[1]
         values = np.ascontiguousarray(block if is_whole else block[:, self.elements], float)
@@ -188,13 +190,15 @@ class _Windows:
             return []
         high = self.high[:, self.coupled].max(axis=0)
         low = self.low[:, self.coupled].min(axis=0)
-        owners = [self.columns[k] for k in self.owner[self.coupled]]
-        least = ROUNDING * np.maximum(
-            np.maximum(np.abs(high), np.abs(low)), [c.usual for c in owners]
-        )
         with np.errstate(all="ignore"):  # the range may be 0
             change = np.sqrt(self.squares[self.coupled] / self.steps) / (high - low)
-            is_found = (change > LEAP) & (high - low > least)
+            is_found = change > LEAP
+            if not is_found.any():  # as in most runs
+                return []
+            owners = [self.columns[k] for k in self.owner[self.coupled]]
+            size = np.maximum(np.abs(high), np.abs(low))
+            usual = [column.usual for column in owners]
+            is_found &= high - low > ROUNDING * np.maximum(size, usual)
         return [Leaping(owners[k].name, float(change[k])) for k in np.flatnonzero(is_found)]
 
     def _make_room(self, rows: int) -> None:
@@ -218,36 +222,36 @@ class _Windows:
     def diverging(self) -> list[tuple[float, Diverging]]:
         """Each column that diverges, with its growth: over the run, or over its last half."""
         n = len(self.high) - (self.filled < self.rows)  # the last one may hold few rows
-        found: dict[int, tuple[float, Diverging]] = {}
-        for begin in (n // 2, 0):
-            if n >= LEAST_WINDOWS:
-                found.update(self._diverging(begin, n))
-        return list(found.values())
-
-    def _diverging(self, begin: int, end: int) -> dict[int, tuple[float, Diverging]]:
-        """Index of each column that diverges over these windows."""
+        if n < LEAST_WINDOWS:
+            return []
         assert self.first is not None
+        usual = np.array([column.usual for column in self.columns])
+        np.maximum.at(usual, self.owner, self.first)
+        usual = usual[self.owner]
+        largest = np.maximum(np.abs(self.high), np.abs(self.low)).max(axis=0)
+        found = self._diverging(n // 2, n, usual, largest)
+        return [*(found | self._diverging(0, n, usual, largest)).values()]
+
+    def _diverging(
+        self, begin: int, end: int, usual: Array, largest: Array
+    ) -> dict[int, tuple[float, Diverging]]:
+        """Index of each column that diverges over these windows."""
         # of the same length, but for the first: into a longer one a power of time grows more
         length = min(-((begin - end) // PARTS), end // PARTS)
         starts = end - length * np.arange(PARTS, 0, -1)
         starts[0] = min(starts[0], begin)
         high = np.fmax.reduceat(self.high[:end], starts, axis=0)
         low = np.fmin.reduceat(self.low[:end], starts, axis=0)
-        usual = np.array([column.usual for column in self.columns])
-        np.maximum.at(usual, self.owner, self.first)
-        usual = usual[self.owner]
-        largest = np.maximum(np.abs(self.high), np.abs(self.low)).max(axis=0)
         half, least = PARTS // 2, log(GROWTH)
         with np.errstate(all="ignore"):  # ranges may be 0, and may overflow
             width = high - low
+            grows = (width[-1] >= WHOLE_GROWTH * width[0]) & (largest > BEYOND * usual)
+            if not grows.any():  # as in most runs
+                return {}
             exponents = np.log(width[1:] / width[:-1])
             late = exponents[-half:]
-            grows = (
-                (late >= least).all(axis=0)
-                & (late[half // 2 :].sum(axis=0) >= KEPT * late[: half // 2].sum(axis=0))
-                & (width[-1] >= WHOLE_GROWTH * width[0])
-                & (largest > BEYOND * usual)
-            )
+            grows &= (late >= least).all(axis=0)
+            grows &= late[half // 2 :].sum(axis=0) >= KEPT * late[: half // 2].sum(axis=0)
         period = float(self.times[starts[-1]] - self.times[starts[1]]) / (PARTS - 2)
         found: dict[int, tuple[float, Diverging]] = {}
         for e in np.flatnonzero(grows).tolist():
@@ -271,9 +275,6 @@ class _Windows:
                     ),
                 )
         return found
-
-
-Array = NDArray[np.float64]
 
 
 def _ranges(
@@ -343,7 +344,8 @@ class Growth:
     def __init__(self, columns: Sequence[Watched]) -> None:
         self._windows: dict[Hashable, _Windows] = {}
         self._diverging: tuple[Diverging, ...] | None = None
-        """Those among the rows so far; None if it is not known."""
+        self._leaping: tuple[str, ...] | None = None
+        """Those among the rows so far; None if they are not known."""
         for kind in dict.fromkeys(column.type for column in columns):
             chosen = tuple(column for column in columns if column.type == kind)
             elements = [np.arange(c.column.start, c.column.stop) for c in chosen]
@@ -352,19 +354,14 @@ class Growth:
             all_of_kind = np.concatenate(elements)
             are_first = np.array_equal(all_of_kind, np.arange(len(all_of_kind)))
             self._windows[kind] = _Windows(chosen, all_of_kind, owner, coupled, are_first)
-        self._nothing = self.remembered()
-
-    def begin_anew(self) -> None:
-        """No rows have come."""
-        self.remember(self._nothing)
 
     def look(
-        self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]], looked: Any = None
+        self, times: Array, block: Mapping[Any, NDArray[Any]], looked: Any = None
     ) -> Set[Hashable]:
         """Take up rows; the types of which certainly no value is NaN or infinite. See :meth:`Recorder.take`."""
         if not len(times):
             return set()
-        self._diverging = None
+        self._diverging = self._leaping = None
         return {k for k, windows in self._windows.items() if windows.look(times, block[k], looked)}
 
     def remembered(self) -> list[dict[str, Any]]:
@@ -373,7 +370,7 @@ class Growth:
 
     def remember(self, found: Sequence[Mapping[str, Any]]) -> None:
         """Continue with the result of :meth:`remembered`, of the same columns."""
-        self._diverging = None
+        self._diverging = self._leaping = None
         for windows, values in zip(self._windows.values(), found, strict=True):
             for name in _REMEMBERED:
                 setattr(windows, name, values[name])
@@ -393,11 +390,13 @@ class Growth:
 
     def leaping(self) -> tuple[str, ...]:
         """A warning, if connected outputs change too much within steps, and none grows without bound."""
-        found = [one for windows in self._windows.values() for one in windows.leaping()]
-        if not found or self.diverging():
-            return ()
-        worst = max(found, key=lambda one: one.change)
-        return (worst.text(len({one.name for one in found}) - 1),)
+        if self._leaping is None:
+            found = [one for windows in self._windows.values() for one in windows.leaping()]
+            self._leaping = ()
+            if found and not self.diverging():
+                worst = max(found, key=lambda one: one.change)
+                self._leaping = (worst.text(len({one.name for one in found}) - 1),)
+        return self._leaping
 
     def warnings(self) -> tuple[str, ...]:
         """One, if there is an output that grows without bound, or changes too much within steps."""

@@ -92,6 +92,7 @@ class Recorder:
         self._interval = interval
         self._allow_nan = allow_nan
         self.growth = growth or Growth(())
+        self._no_growth = self.growth.remembered()
         self.passed = passed
         self._writer = writer
         self._expected = expected_rows, _row_bytes(columns)
@@ -113,7 +114,7 @@ class Recorder:
         """Number of rows so far, kept or written."""
         self.writing_seconds = 0.0
         """Wall time in s in which rows were written."""
-        self.growth.begin_anew()
+        self.growth.remember(self._no_growth)
         if self.passed is not None:
             self.passed.begin_anew()
 

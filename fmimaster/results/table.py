@@ -21,6 +21,9 @@ from fmimaster.results.statistics import NO_RUN, Statistics
 
 Self = TypeVar("Self", bound="Table")
 
+FIRST = np.int32(0)
+"""Superdense index of the first row at a time."""
+
 _ROWS_AT_ONCE = 16_384
 """Rows whose times are compared at once: they fit into the cache of a core."""
 
@@ -85,6 +88,9 @@ class Table(Mapping[str, NDArray[Any]]):
         intermediate: Mapping[str, Table] = MappingProxyType({}),
     ) -> None:
         rows = _time(time)
+        repeats = not _increases(rows)
+        if repeats:
+            _refuse_decreasing(rows)
         table = {name: _column(name, values, len(rows)) for name, values in columns.items()}
         if "time" in table:
             raise OptionError("A column is called 'time', which is the name of the time itself.")
@@ -92,7 +98,10 @@ class Table(Mapping[str, NDArray[Any]]):
             if name not in table:
                 near = did_you_mean(name, table)
                 raise OptionError(f"A unit is given for '{name}', which is not a column.{near}")
-        counted = _superdense_index(rows) if index is None else np.asarray(index, np.int32)
+        if index is not None:
+            counted = np.asarray(index, np.int32)
+        else:
+            counted = _superdense_index(rows) if repeats else np.broadcast_to(FIRST, len(rows))
         assign = partial(object.__setattr__, self)
         assign("time", rows)
         assign("columns", MappingProxyType(table))
@@ -248,6 +257,15 @@ def _time(values: ArrayLike) -> NDArray[np.float64]:
     time = np.asarray(values, np.float64)
     if time.ndim != 1:
         raise OptionError(f"time has the shape {time.shape}; expected one axis, the rows.")
+    return _read_only(time)
+
+
+def _increases(time: NDArray[np.float64]) -> bool:
+    """Whether each time is after the one before."""
+    return all((time[p][1:] > time[p][:-1]).all() for p in _parts(len(time)))
+
+
+def _refuse_decreasing(time: NDArray[np.float64]) -> None:
     for part in _parts(len(time)):
         steps = np.diff(time[part])
         if not (steps >= 0.0).all():
@@ -256,7 +274,6 @@ def _time(values: ArrayLike) -> NDArray[np.float64]:
                 f"time decreases from {float(time[row])!r} s to {float(time[row + 1])!r} s"
                 f" between rows {row} and {row + 1}; expected increasing or repeated times."
             )
-    return _read_only(time)
 
 
 def _column(name: str, values: ArrayLike, rows: int) -> NDArray[Any]:
@@ -276,8 +293,6 @@ def _column(name: str, values: ArrayLike, rows: int) -> NDArray[Any]:
 
 
 def _superdense_index(time: NDArray[np.float64]) -> NDArray[np.int32]:
-    if all((time[p][1:] > time[p][:-1]).all() for p in _parts(len(time))):
-        return np.broadcast_to(np.int32(0), len(time))
     index = np.zeros(len(time), np.int32)
     latest = 0
     for part in _parts(len(time)):

@@ -32,14 +32,19 @@ def refuse_failed(session: SessionParts, error: SimulationError) -> None:
 def settle_loops(session: SessionParts) -> None:
     """Measure the dependencies that decide about loops further, if FMUs can go back, and start anew if the plan is wrong.
 
-    The calls are not counted.
+    The calls are not counted. Nothing is decided again where the start of an earlier run has shown the same.
     """
     executor, plan, reactions = session.executor, session.plan, session.programs.reactions
+    shown = [part for one in reactions for part in one.shown]
+    if shown == session.shown_at_start:
+        return
     counted = executor.calls.copy()
     models = {planned.name: planned.model for planned in plan.instances}
     unsure = [one for one in reactions if one.needs_steps(models[one.name].dependencies)]
     if unsure:
         _try_short_steps(session, unsure)
+    else:
+        session.shown_at_start = shown
     executor.calls[:] = counted
     measured = measured_at_start(reactions, models)
     if contradicts(measured, models, plan.links):

@@ -58,6 +58,8 @@ class SessionParts(Protocol):
     """Wall time in s from the first instance to the first step."""
     may_start_anew: bool
     """Whether the run can be prepared again before its first step."""
+    shown_at_start: object
+    """What measurements at the start have shown that is decided upon; of a run in which they were enough."""
 
     @property
     def seconds(self) -> float:

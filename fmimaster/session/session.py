@@ -93,6 +93,7 @@ class Session:
         may_start_anew: bool = False,
     ) -> None:
         self.may_start_anew = may_start_anew
+        self.shown_at_start: object = None
         begun = perf_counter()
         self.prepared = prepared
         first = prepared if structures is None else structures.prepared[0]
