@@ -129,9 +129,10 @@ def measured(ran: Ran, *, is_small: bool) -> Ran:
 
 def judge(settings: Settings, found: tuple[str, ...], results: Results) -> None:
     """Warn if results are less accurate than they should be; raise an error if ``strict``."""
-    if settings.strict and found:
+    if found and settings.strict:
         raise AccuracyError(found, results)
-    warn_of(found)
+    if found:
+        warn_of(found)
 
 
 def simulated(
