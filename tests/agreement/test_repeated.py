@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from in_turn import in_turn
 from misbehaving_fmu import Act, misbehaving
 from same_runs import assert_same
 
+import fmimaster.algorithms
+import fmimaster.loops
+import fmimaster.program
 from fmimaster import (
     CallError,
     DescriptionError,
@@ -29,6 +34,7 @@ from fmimaster.events import EarlyReturn, LookAhead, Predictive
 from fmimaster.fmu.model_exchange.cvode import Cvode
 from fmimaster.fmu.model_exchange.one_step import Euler
 from fmimaster.inputs import FIRST_ORDER, NEPCE, Polynomial
+from fmimaster.program.hook import Hook
 from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 from fmimaster.steps import PID, EmbeddedOrders, MultiRate, Ramp
@@ -185,6 +191,19 @@ def test_memory_stays(monkeypatch: pytest.MonkeyPatch) -> None:
             lender = runs._session.executor._lender  # type: ignore[attr-defined]
             kept.append(len(lender._kept))
     assert len(set(kept[2:])) == 1
+
+
+def test_each_hook_that_remembers_something_begins_anew() -> None:
+    """What a checkpoint keeps of a hook, a further run must not have."""
+    for room in (fmimaster.algorithms, fmimaster.loops, fmimaster.program):
+        for module in iter_modules(room.__path__, f"{room.__name__}."):
+            import_module(module.name)
+    kinds = [*Hook.__subclasses__()]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    remember = [k for k in kinds if k.__module__.startswith("fmimaster.") and "remember" in vars(k)]
+    assert len(remember) > 2
+    assert [k.__name__ for k in remember if "begin_anew" not in vars(k)] == []
 
 
 EXCHANGED: dict[str, tuple[str, dict[str, Any]]] = {
