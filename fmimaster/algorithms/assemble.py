@@ -40,6 +40,7 @@ from fmimaster.system.states import State
 if TYPE_CHECKING:
     from fmimaster.algorithms.richardson import Comparison
     from fmimaster.program.input_errors import InputErrors
+    from fmimaster.program.real_time import RealTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,10 @@ class ProgramsRequest:
     """Instances whose direct dependencies are measured at the start, if they decide about loops."""
     holds_in_loops: bool = False
     """Whether inputs in loops that are not solved are held, since extrapolation makes the error of a loop grow."""
+    real_time_factor: float | None = None
+    """Simulated seconds per second of wall time, for which each step waits; None if none does."""
+    lateness_limit: float | None = None
+    """Wall time in s by which a step may end after its time; None for any."""
 
 
 def assemble(
@@ -125,6 +130,8 @@ class ProgramsDraft:
     """Parameters of FMUs that the run sets, for each variant."""
     errors: InputErrors | None = None
     """Checks the inputs."""
+    pace: RealTime | None = None
+    """Waits for the wall clock."""
     reactions: Sequence[Reactions] = ()
     short_steps: ShortStepPrograms | None = None
     initialize: Program = field(init=False)
@@ -214,7 +221,11 @@ def write_other_programs(draft: ProgramsDraft) -> None:
         programs = [attempt.program for attempt in (*draft.attempts, *again)]
         jumps, with_held = draft.request.jumps, draft.request.checks_held
         draft.errors = input_errors(plan, programs, step, jumps, with_held=with_held)
-    draft.commit, draft.renew, draft.terminate = _common_programs(plan, p, draft.errors)
+    if (factor := draft.request.real_time_factor) is not None:
+        from fmimaster.program.real_time import RealTime  # few runs
+
+        draft.pace = RealTime(factor, draft.request.lateness_limit)
+    draft.commit, draft.renew, draft.terminate = _common_programs(plan, p, draft.errors, draft.pace)
     draft.replay = _replay(plan, p, draft.algorithm.repeats(plan))
     instructions = draft.replay.twice.instructions + draft.replay.back.instructions
     ready = State.STEP_MODE
@@ -250,6 +261,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
         held_in_loops=frozenset(draft.held.keys() - draft.given.keys()),
         undoes=draft.undoes,
         errors=draft.errors,
+        pace=draft.pace,
         replay=draft.replay,
         reactions=draft.reactions,
         short_steps=draft.short_steps,
@@ -350,7 +362,7 @@ def _initialize(
 
 
 def _common_programs(
-    plan: Plan, p: Emitter, errors: InputErrors | None
+    plan: Plan, p: Emitter, errors: InputErrors | None, pace: RealTime | None
 ) -> tuple[Program, Program, Program]:
     """The programs that accept a step, clear the history, and end the run."""
     ready, history = State.STEP_MODE, bool(p.history)
@@ -360,6 +372,8 @@ def _common_programs(
         p.remember(buffer)
     p.remember()
     p.sample()
+    if pace is not None:
+        p.call(pace)
     commit = p.program("commit")
     p.forget()
     p.remember()

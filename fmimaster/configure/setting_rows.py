@@ -275,6 +275,20 @@ TABLE = (
     flag("strict", _ACCURACY),
     Row("power_bonds", convert=kinds.bonds, needed=True),
     flag("extrapolation_errors"),
+    positive(
+        "real_time_factor",
+        Option(_EXECUTION, "F", kind=float, one_run=True),
+        changes_rows=False,
+        not_with={
+            "accuracy": "real_time_factor (--real-time-factor) is for one run, but accuracy (--accuracy) does several."
+        },
+    ),
+    positive(
+        "lateness_limit",
+        Option(_EXECUTION, "S", kind=float, one_run=True),
+        "a positive number of seconds",
+        changes_rows=False,
+    ),
     member(
         "backend",
         Option(_EXECUTION, "NAME", f": {_names(BACKENDS)}; all give the same bits"),

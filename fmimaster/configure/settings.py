@@ -51,6 +51,9 @@ HINTS = {
 }
 """Arguments of ``fmpy.simulate_fmu`` that are not settings here → what to write instead."""
 
+AT_ONCE: Mapping[str, Any] = {"real_time_factor": None, "lateness_limit": None}
+"""Settings of further runs: they do not wait for a clock."""
+
 _MOST_LETTERS = 60
 """Largest number of characters of the value of a setting in a repr."""
 
@@ -192,6 +195,13 @@ class Settings:
         Stop: the run ends, and the error has the results until then. Restart: the FMU is started again. Drop: the run
         continues without it, and its outputs keep their values. With Restart and Drop all FMUs run in processes of their
         own, unless ``isolate`` names some.
+    real_time_factor : float
+        Run at this multiple of real time: each step waits until a wall clock shows its end. The results are the same. With
+        2, a second of wall time has two seconds of the run. A run that is late catches up; ``statistics.real_time`` has
+        how late its steps were. Default: as fast as possible.
+    lateness_limit : float, in s
+        End a run in real time with an error if a step ends so many seconds of wall time after its time. The error has the
+        results until then. Default: the run goes on.
     backend : Backend, or ``"fastest"``, ``"native"``, ``"reference"``
         Executor of the programs. It is the kernel in C or the interpreter in Python; they give the same bits.
     threads : int
@@ -258,6 +268,8 @@ class Settings:
     checkpoint_interval: float | str | None = None
     cards: Cards | None = None
     on_fault: FaultPolicy | str = "stop"
+    real_time_factor: float | None = None
+    lateness_limit: float | None = None
     backend: Backend | str = "fastest"
     threads: int = 1
     isolate: bool | str | Sequence[str] | None = None
@@ -307,6 +319,11 @@ class Settings:
         for name, row in ROWS.items():
             object.__setattr__(self, name, row.value(getattr(self, name)))
         refuse_pairs(vars(self))
+        if self.lateness_limit is not None and self.real_time_factor is None:
+            raise OptionError(
+                "lateness_limit (--lateness-limit) is for runs in real time. Give real_time_factor (--real-time-factor), "
+                "too."
+            )
         if self.isolate is False and self.needs_isolation:
             raise OptionError(
                 "isolate is False, but call_timeout (--call-timeout), memory_limit (--memory-limit) and on_fault "

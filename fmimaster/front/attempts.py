@@ -218,6 +218,8 @@ class RunsForResult:
         """Why a run cannot be repeated; empty if it can."""
         assert self._first is not None
         outside = _acting_outside([self._first])
+        if self._given.real_time_factor is not None:
+            return "it is a run in real time"
         if self._resume_from is not None:
             return "it continues from a checkpoint"
         if not isinstance(self._output_file, str | os.PathLike | None):

@@ -18,7 +18,7 @@ from fmimaster.base.errors import (
     unknown_attribute,
 )
 from fmimaster.base.files import given_path, refuse_to_overwrite
-from fmimaster.configure.settings import Settings
+from fmimaster.configure.settings import AT_ONCE, Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.front.attempts import RunsForResult
 from fmimaster.front.single_run import judge, measured, simulated
@@ -350,7 +350,7 @@ class Simulation(Settings):
         coarse = coarse or whole.run(progress)
         rule = half(prepared.schedule.rule, coarse)
         # the log of FMI calls is that of the run itself
-        halved = replace(whole, step_size=rule, log_fmi_calls=False, fmi_log_file=None)
+        halved = replace(whole, step_size=rule, log_fmi_calls=False, fmi_log_file=None, **AT_ONCE)
         return Pair(coarse, halved.run(progress), names)
 
     def _accurate(self, progress: ProgressCallback | None, output_file: OutputFile) -> Results:

@@ -15,7 +15,7 @@ from fmimaster.apart import shared_run
 from fmimaster.base.data import dataclass
 from fmimaster.base.errors import AccuracyError, Interrupted, warn_of
 from fmimaster.base.files import given_path
-from fmimaster.configure.settings import Settings
+from fmimaster.configure.settings import AT_ONCE, Settings
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.instants.grid import rounding
@@ -233,6 +233,7 @@ def hidden(settings: AnySettings, progress: ProgressCallback = silent, **changes
         debug_logging=False,
         log_fmi_calls=False,
         fmi_log_file=None,
+        **AT_ONCE,
         **changes,
     )
     with _unheard(), _further_process():

@@ -21,6 +21,7 @@ SOURCES = (
     "estimators.c",
     "controller.c",
     "watch.c",
+    "pace.c",
     "observer.c",
     "loop.c",
     "fmu.c",

@@ -575,11 +575,11 @@ HOT int execute(fm_kernel *k, const fm_instruction *code, double begin, double e
     return ended(k, carry_out(k, code));
 }
 
-/* Commit an attempt without any outcome. */
-HOT void accept(fm_kernel *k, const fm_instruction *commit)
+/* Commit an attempt; only a hook can fail there. Returns an fm_stop. */
+HOT int accept(fm_kernel *k, const fm_instruction *commit)
 {
     k->begin = k->end;
-    carry_out(k, commit);
+    return carry_out(k, commit);
 }
 
 /* Between two attempts that are measured is at most one of so many parts of those before them. */
@@ -630,7 +630,7 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
     int stopped = execute(k, attempt, begin, end);
     k->measuring = 0;
     if (!stopped)
-        accept(k, commit);
+        stopped = accept(k, commit);
     count_step(k);
     if (k->tuner)
         fm_tuner_stop(k->tuner);
@@ -719,9 +719,8 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
             count_step(k);
         *done = i;
         if (stopped || i + 2 == times->n || k->row_capacity - k->n_rows <= 1 || fm_load(&k->asked) ||
-            !all_quiet(k, watches, n_watches, here))
+            !all_quiet(k, watches, n_watches, here) || (stopped = accept(k, commit)))
             break;
-        accept(k, commit);
         is_after = ahead && ahead->numbers[i] >= 0;
         if (is_after && let_happen(k, ahead, ahead->numbers[i], watches, n_watches, here, &stopped)) {
             *done = i + 1;
@@ -771,11 +770,11 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
         stopped = execute(k, attempt, begin, end);
         count_step(k);
         if (stopped || i + 1 == n || k->row_capacity - k->n_rows <= 1 || fm_load(&k->asked) ||
-            !all_quiet(k, watches, n_watches, times + i) || !rule->accepts(rule->self, begin, end - begin)) {
+            !all_quiet(k, watches, n_watches, times + i) || !rule->accepts(rule->self, begin, end - begin) ||
+            (stopped = accept(k, commit))) {
             *attempted = 1;
             break;
         }
-        accept(k, commit);
     }
     k->measuring = k->is_running = 0;
     if (k->tuner)

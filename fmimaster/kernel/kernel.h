@@ -867,6 +867,18 @@ typedef struct {
 int fm_input_errors(void *self, fm_kernel *kernel);
 int fm_inputs_are_near(void *self, fm_kernel *kernel, double begin, double end, double next);
 
+/* pace.c: a run in real time. Times are in s of the run, numbers in ns of the wall clock. */
+enum { FM_PACE_SINCE, FM_PACE_STEPS, FM_PACE_LATE, FM_PACE_SUM, FM_PACE_LARGEST, FM_PACE_LAST, FM_PACE_WAITED };
+typedef struct {
+    double factor;          /* s of the run in a second */
+    int64_t limit;          /* a step that is later ends the run */
+    const double *began_at; /* the time at FM_PACE_SINCE */
+    int64_t *numbers;       /* how many steps, how many of them were not ready in time; sum, largest and last lateness */
+    const int *ends;        /* whether the run is about to end: no step waits any more */
+    const fm_hook *too_late;
+} fm_real_time_data;
+int fm_keep_real_time(void *self, fm_kernel *kernel);
+
 /* loop.c: an algebraic loop of n unknowns, which is solved by Anderson acceleration; the hook comes after it, if it fails. */
 #define FM_MOST_ANDERSON 16 /* differences that are remembered */
 typedef struct {

@@ -32,6 +32,19 @@ int64_t fm_nanoseconds(void)
     return whole * SECOND + rest * SECOND / each_second.QuadPart;
 }
 
+/* Other timers of Windows end with the next tick of the system, which comes each 15.6 ms. */
+void fm_sleep_until(int64_t nanoseconds)
+{
+    LARGE_INTEGER due = {.QuadPart = (fm_nanoseconds() - nanoseconds) / 100}; /* negative: from now on, in 100 ns */
+    HANDLE timer = CreateWaitableTimerExW(0, 0, CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, TIMER_ALL_ACCESS);
+    if (!timer) /* before Windows 10 1803 */
+        timer = CreateWaitableTimerExW(0, 0, 0, TIMER_ALL_ACCESS);
+    if (due.QuadPart < 0 && timer && SetWaitableTimer(timer, &due, 0, 0, 0, 0))
+        WaitForSingleObject(timer, INFINITE);
+    if (timer)
+        CloseHandle(timer);
+}
+
 void *fm_allocate_aligned(size_t alignment, size_t size)
 {
     return _aligned_malloc(size, alignment);
@@ -289,6 +302,7 @@ int fm_before_exit(void (*function)(void))
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -315,6 +329,14 @@ int fm_wait(const uint32_t *word, uint32_t value, uintptr_t event, int64_t nanos
     struct timespec time = {nanoseconds / SECOND, nanoseconds % SECOND};
     (void)event;
     return syscall(SYS_futex, word, FUTEX_WAIT, value, nanoseconds < 0 ? 0 : &time, 0, 0) && errno == ETIMEDOUT;
+}
+
+/* Linux lets sleeps of a thread end up to 50 us late, to end several of them together. */
+void fm_sleep_until(int64_t nanoseconds)
+{
+    struct timespec time = {nanoseconds / SECOND, nanoseconds % SECOND};
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, 0);
 }
 
 void fm_wake(uint32_t *word, uintptr_t event)
@@ -356,6 +378,14 @@ int fm_wait(const uint32_t *word, uint32_t value, uintptr_t event, int64_t nanos
 void fm_wake(uint32_t *word, uintptr_t event)
 {
     (void)word, (void)event; /* it looks */
+}
+
+void fm_sleep_until(int64_t nanoseconds)
+{
+    int64_t left = nanoseconds - fm_nanoseconds();
+    struct timespec time = {left / SECOND, left % SECOND};
+    if (left > 0)
+        nanosleep(&time, 0);
 }
 
 #endif

@@ -92,6 +92,9 @@ static inline int fm_acquire(const int *field)
 /* A clock that is never set, in ns. */
 int64_t fm_nanoseconds(void);
 
+/* Sleep until it shows a time in the future; a signal may end it earlier. */
+void fm_sleep_until(int64_t nanoseconds);
+
 void *fm_allocate_aligned(size_t alignment, size_t size);
 void fm_free_aligned(void *memory);
 

@@ -309,6 +309,8 @@ def make_programs(draft: Draft) -> None:
         inputs=inputs,
         in_halves=clock is not None and clock.in_halves,
         is_chosen=is_chosen,
+        real_time_factor=settings.real_time_factor,
+        lateness_limit=settings.lateness_limit,
     )
     draft.programs = assemble(plan, draft.algorithm, request)
 

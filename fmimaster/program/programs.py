@@ -18,6 +18,7 @@ from fmimaster.program.instructions.inputs import Fit
 
 if TYPE_CHECKING:
     from fmimaster.program.input_errors import InputErrors
+    from fmimaster.program.real_time import RealTime
 
 
 class EventPrograms(Protocol):
@@ -306,6 +307,8 @@ class Programs:
     """Whether an attempt can be undone."""
     errors: InputErrors | None = None
     """Checks the inputs; part of the commit."""
+    pace: RealTime | None = None
+    """Waits for the wall clock; part of the commit."""
     held: frozenset[int] = frozenset()
     """Instances whose inputs are held at the mean of a polynomial at any time."""
     held_in_loops: frozenset[tuple[int, str]] = frozenset()

@@ -67,6 +67,32 @@ class FallBack:
 
 
 @dataclass(frozen=True, slots=True)
+class RealTimeStatistics:
+    """How late the steps of a run in real time were, by wall time.
+
+    A step that was ready in time ends some microseconds late, since the operating system wakes up the run late.
+    """
+
+    factor: float
+    """Simulated seconds per second of wall time."""
+    steps: int
+    late: int
+    """Steps that were not ready at their time."""
+    largest: float
+    """The largest lateness of all steps in s."""
+    mean: float
+    """The mean lateness of all steps in s."""
+    waited: float
+    """How long steps have waited for their time, in s."""
+
+    def line(self) -> str:
+        """One line for the end of a run."""
+        late = f"{self.late} of {count(self.steps, 'step')} not ready in time"
+        ended = f"ended at most {1e3 * self.largest:.3g} ms after their time, {1e3 * self.mean:.3g} ms on average"
+        return f"at {self.factor:g} x real time: {late}; steps {ended}"
+
+
+@dataclass(frozen=True, slots=True)
 class BondStatistics:
     """Energy errors of a power bond during a run.
 
@@ -270,6 +296,8 @@ class Statistics:
     """Whether the times of the instances are estimates."""
     is_parallel: bool = False
     """Whether instances may have stepped at the same time."""
+    real_time: RealTimeStatistics | None = None
+    """How late steps were; None for a run that did not wait for a wall clock."""
 
     @property
     def real_time_factor(self) -> float | None:
@@ -299,6 +327,7 @@ class Statistics:
         if self.power_bonds:
             lines += _aligned([BOND_TITLES, *(bond.row() for bond in self.power_bonds)])
         lines += [f"method: {in_a_line(method)}" for method in self.methods]
+        lines += [] if self.real_time is None else [self.real_time.line()]
         lines += [loop.line() for loop in self.loops]
         lines += [f"fall-back: {fall_back.line()}" for fall_back in self.fall_backs]
         lines += [f"warning: {warning}" for warning in self.warnings]
@@ -324,6 +353,8 @@ class Statistics:
             row("(recording)", "", self.recording_seconds, *blank)
         if self.writing_seconds:
             row("(writing)", "", self.writing_seconds, *blank)
+        if self.waited:
+            row("(waiting)", "", self.waited, *blank)
         if not self.is_parallel and (rest := self._rest) > 0.0:
             row("(rest)", "", rest, *blank)
         return rows
@@ -332,7 +363,12 @@ class Statistics:
     def _rest(self) -> float:
         """Wall time in s of the run that is neither in DoStep nor spent on rows."""
         in_steps = sum(one.seconds for one in self.instances)
-        return self.seconds - in_steps - self.recording_seconds - self.writing_seconds
+        return self.seconds - in_steps - self.recording_seconds - self.writing_seconds - self.waited
+
+    @property
+    def waited(self) -> float:
+        """Wall time in s in which the run has waited for a wall clock."""
+        return 0.0 if self.real_time is None else self.real_time.waited
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -23,6 +23,7 @@ from fmimaster.results.statistics import (
     FallBack,
     InstanceStatistics,
     LoopStatistics,
+    RealTimeStatistics,
     Statistics,
 )
 from fmimaster.run.executor import Executor
@@ -33,6 +34,7 @@ from fmimaster.session.keepers import FactKeeper, RowKeeper
 
 if TYPE_CHECKING:
     from fmimaster.fmu.journaled import Journaled
+    from fmimaster.program.real_time import RealTime
     from fmimaster.run.stepper import Stepper
 
 
@@ -92,7 +94,9 @@ def run_statistics(session: SessionParts) -> Statistics:
     prepared, instances, earlier = session.prepared, session.instances, session.earlier
     steps, attempts = state.counts(executor.reached)
     recorder, seconds = rows.recorder, session.seconds
-    left = seconds - rows.recording_seconds - rows.writing_seconds
+    real_time = None if session.programs.pace is None else _of_real_time(session.programs.pace)
+    waited = 0.0 if real_time is None else real_time.waited
+    left = seconds - rows.recording_seconds - rows.writing_seconds - waited
     is_parallel = session.settings.threads != 1
     return Statistics(
         steps=steps,
@@ -109,6 +113,7 @@ def run_statistics(session: SessionParts) -> Statistics:
         writing_seconds=rows.writing_seconds,
         is_estimated=executor.is_estimating,
         is_parallel=is_parallel,
+        real_time=real_time,
         warnings=_each_once(
             earlier.warnings,
             with_passed_events(session, prepared.warnings),
@@ -130,6 +135,13 @@ def run_statistics(session: SessionParts) -> Statistics:
             prepared.plan, executor.store, float(prepared.schedule.start), state.structure.bonds
         ),
     )
+
+
+def _of_real_time(pace: RealTime) -> RealTimeStatistics:
+    """How late the steps of a run were."""
+    _, steps, late, total, largest, _, waited = pace.numbers.tolist()
+    mean = total / steps if steps else 0.0
+    return RealTimeStatistics(pace.factor, steps, late, 1e-9 * largest, 1e-9 * mean, 1e-9 * waited)
 
 
 def end_metadata(statistics: Statistics) -> dict[str, Any]:

@@ -259,6 +259,8 @@ class Session:
 
     def advance(self, until: Instant) -> None:
         """Simulate until an instant is reached, or an FMU ends the run."""
+        if self.programs.pace is not None:
+            self.programs.pace.begin_at(self.state.time.seconds)
         self._begun = perf_counter()
         self.start_seconds = self.start_seconds or self._begun - self._made
         try:
@@ -289,6 +291,8 @@ class Session:
             for planned, instance in zip(self.plan.instances, self.instances, strict=True)
             if planned.name in names
         }
+        if prepared.programs.pace is not None and self.programs.pace is not None:
+            prepared.programs.pace.go_on_from(self.programs.pace)
         self.prepared, self.plan, self.programs = prepared, prepared.plan, prepared.programs
         self._methods = None
         self.instances = self._maker.make(prepared, known)
@@ -367,6 +371,8 @@ class Session:
         """Let the loop handle requests after the present step."""
         self.state.asked = True
         self.executor.ask()
+        if self._maker.stop_request.is_made and self.programs.pace is not None:
+            self.programs.pace.stop_waiting()
 
     @property
     def seconds(self) -> float:

@@ -187,6 +187,25 @@ class Run:
         reached = session.state.time.seconds
         self._at = target if reached == until.seconds else exact(reached)
 
+    def restart_clock(self) -> None:
+        """Let a run in real time go on from the present time, as if the pause were not there.
+
+        Otherwise the clock goes on in a pause, and the next steps are done without waiting until the run has caught up.
+
+        Raises
+        ------
+        OptionError
+            If it is no run in real time.
+        """
+        pace = self._session.programs.pace
+        if pace is None:
+            raise OptionError(
+                "restart_clock() is for runs in real time. Give real_time_factor to the Simulation."
+            )
+        if self._turn.locked():
+            raise _busy()
+        pace.stop_clock()
+
     def _on_grid(self, time: Fraction) -> Fraction:
         schedule = self._session.prepared.schedule
         time = nearest(time, schedule.start, schedule.rule.exact_size)

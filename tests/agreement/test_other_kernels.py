@@ -436,8 +436,8 @@ def test_a_wrong_solver_of_loops_is_noticed(
         ("if (*steps >= d->many)", "if (0)"),
         ("FM_SLIVER * (*end - begin)", "1e-15 * (*end - begin)"),
         (
-            "*attempted = 1; break; } accept(k, commit);",
-            "*attempted = 1; break; } if (i) accept(k, commit);",
+            "|| (stopped = accept(k, commit))) { *attempted",
+            "|| (i && (stopped = accept(k, commit)))) { *attempted",
         ),
         ("codes[i] = code;", "codes[i] = 0;"),
     ],

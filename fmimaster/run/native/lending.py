@@ -230,6 +230,7 @@ TWINS: Mapping[str, _Function] = {
     "difference of energies": _Function(lib.fm_energy_difference, "fm_energy_difference_data"),
     "errors of inputs": _Function(lib.fm_input_errors, "fm_input_errors_data"),
     "start of a loop": _Function(lib.fm_loop_begin, "fm_loop_data"),
+    "real time": _Function(lib.fm_keep_real_time, "fm_real_time_data"),
     "sweep of a loop": _Function(lib.fm_loop_sweep, "fm_loop_data"),
 }
 """The hooks that are written in C, by the names of their twins."""

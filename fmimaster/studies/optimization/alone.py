@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.errors import AccuracyWarning, OptionError
+from fmimaster.configure.settings import AT_ONCE
 from fmimaster.front.simulation import Simulation
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.results import Results
@@ -101,6 +102,7 @@ class Alone:
             input=None,
             output_variables=(),
             output_interval=None,
+            **AT_ONCE,
         )
         self._component = prepared.components[instance]
         self._recorded, self._folder = recorded, folder

@@ -14,6 +14,7 @@ from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.input_signals import InputSignals
 from fmimaster.configure.setting_rows import ROWS
+from fmimaster.configure.settings import AT_ONCE
 from fmimaster.front.simulation import Simulation
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.sequences.feedback import least_stale
@@ -111,6 +112,7 @@ class SequenceSearch:
         folder: Path | None = None,
         tell: Callable[[str], None] = log.info,
     ) -> None:
+        simulation = replace(simulation, **AT_ONCE)
         if simulation.algorithm is None:
             simulation = replace(simulation, algorithm=GaussSeidel(mode=AlongLine()))
         self.simulation, self.method = simulation, method or Signature()
