@@ -153,12 +153,33 @@ def fmu_output_to_log(component: str = "") -> Iterator[None]:
 _LOCK = threading.Lock()
 _PRESENT: list[_Redirection] = []
 """The redirection of this process, if there is one: file descriptor 1 belongs to the process."""
+_IDLE: list[_Redirection] = []
+"""The one that comes next, if one is kept."""
+_KEEPERS: set[object] = set()
+"""Who will redirect again: a pipe and a thread for each pause of a run would take longer than its steps."""
+
+
+def keep_output_pipe(keeper: object) -> None:
+    """Keep the pipe and the thread of :func:`fmu_output_to_log` when it ends, until the keeper lets it go."""
+    with _LOCK:
+        _KEEPERS.add(keeper)
+
+
+def let_go_output_pipe(keeper: object) -> None:
+    """The opposite of :func:`keep_output_pipe`; no effect for others."""
+    with _LOCK:
+        _KEEPERS.discard(keeper)
+        while _IDLE and not _KEEPERS:
+            _IDLE.pop().close()
 
 
 def _join(component: str) -> _Redirection:
     with _LOCK:
         if not _PRESENT:
-            _PRESENT.append(_Redirection(component))
+            while _IDLE and _IDLE[0].process != os.getpid():  # a fork has no thread that reads
+                _IDLE.pop().close_files()
+            _PRESENT.append(_IDLE.pop() if _IDLE else _Redirection())
+            _PRESENT[0].begin(component)
         present = _PRESENT[0]
         present.users += 1
         if present.component != component:  # it is not known which FMU prints
@@ -172,7 +193,10 @@ def _leave(redirection: _Redirection) -> None:
         if redirection.users:
             return
         _PRESENT.remove(redirection)
-        redirection.end()
+        if redirection.end():
+            _IDLE.append(redirection)
+            if not _KEEPERS:
+                _IDLE.pop().close()
     if redirection.lines and not log.isEnabledFor(logging.INFO):
         _say_how_to_see_it(redirection.component)
 
@@ -189,34 +213,48 @@ def _say_how_to_see_it(component: str) -> None:
 
 
 class _Redirection:
-    """Captures the output on file descriptor 1, until :meth:`end`.
+    """Captures the output on file descriptor 1, from each :meth:`begin` to :meth:`end`.
 
     A thread reads at the same time, so that output of any length does not block the FMU, provided that it is called
     without Python's lock, as ctypes and cffi do. At the end the descriptor is what it was before, also if it was closed.
     """
 
-    def __init__(self, component: str) -> None:
-        self.component = component
-        self.users = 0
-        self.lines = 0
+    def __init__(self) -> None:
+        self.component = ""
+        self.users = self.lines = 0
+        self.process = os.getpid()
         # loaded now: while a library is loaded or unloaded, which may take forever, no other library can be loaded
         self._c = c_library()
-        _flush(self._c)
-        self._before = _duplicate()
-        self._reading, self._writing = os.pipe()
-        self._pipe = self._files()
-        self._python = [] if self._before is None else _redirected_streams(self._before)
-        os.dup2(self._writing, _STDOUT)
+        self._before: int | None = None
+        self._python: list[tuple[io.FileIO, Any, bool]] = []
+        self._pipe: tuple[object, ...] = ()
         # not the end of the pipe: a process that the FMU has started may keep the pipe open
         self._end = os.urandom(16).hex().encode()
+        self._is_read = threading.Semaphore(0)
+        """Released for each end that was read."""
+        self._is_last = False
         self._reader = threading.Thread(target=self._read, daemon=True)
+
+    def _open(self) -> None:
+        self._reading, self._writing = os.pipe()
+        self._pipe = self._files()
         self._reader.start()
 
     def _files(self) -> tuple[object, ...]:
         return _file_of(self._reading), _file_of(self._writing)
 
-    def end(self) -> None:
-        """Restore the descriptor, and log the remaining output."""
+    def begin(self, component: str) -> None:
+        """Redirect the descriptor."""
+        self.component, self.lines = component, 0
+        _flush(self._c)
+        self._before = _duplicate()
+        if not self._pipe:  # now its descriptors have other numbers
+            self._open()
+        self._python = [] if self._before is None else _redirected_streams(self._before)
+        os.dup2(self._writing, _STDOUT)
+
+    def end(self) -> bool:
+        """Restore the descriptor, and log the remaining output; returns whether all can be used again."""
         _flush(self._c)
         # the FMU may have closed any descriptor, or may have put another file in its place
         is_ours = self._pipe == self._files()
@@ -228,15 +266,30 @@ class _Redirection:
                 for raw, name, owns_it in self._python:
                     _point(raw, _STDOUT, name, owns_it)
                 os.close(self._before)
-        if is_ours:
-            os.write(self._writing, self._end)
-        self._reader.join(None if is_ours else _REST)
-        if is_ours:
-            os.close(self._writing)
-            os.close(self._reading)
+        if not is_ours:
+            self._reader.join(_REST)
+            return False
+        os.write(self._writing, self._end)
+        while not self._is_read.acquire(timeout=_REST):
+            if not self._reader.is_alive():  # by an error of a handler of the log
+                self.close_files()
+                return False
+        return True
+
+    def close(self) -> None:
+        """End the thread, after :meth:`end`."""
+        self._is_last = True
+        os.write(self._writing, self._end)
+        self._reader.join()
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Close the pipe."""
+        os.close(self._writing)
+        os.close(self._reading)
 
     def _read(self) -> None:
-        """Log line after line until the end is read."""
+        """Log line after line until the last end is read."""
         rest = b""
         while True:
             try:
@@ -251,7 +304,10 @@ class _Redirection:
                 self._log(line)
             if rest.endswith(self._end):
                 self._log(rest.removesuffix(self._end))
-                return
+                rest = b""
+                self._is_read.release()
+                if self._is_last:
+                    return
             if len(rest) > _LONGEST_LINE:
                 # only a part of the end may have been read
                 begin, rest = rest[: -len(self._end)], rest[-len(self._end) :]

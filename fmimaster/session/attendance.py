@@ -16,7 +16,12 @@ from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, Simu
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.library import call_in_words
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.process_state import ProcessState, fmu_output_to_log
+from fmimaster.fmu.process_state import (
+    ProcessState,
+    fmu_output_to_log,
+    keep_output_pipe,
+    let_go_output_pipe,
+)
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
@@ -139,6 +144,7 @@ class Attendance:
                 self._checkpoints.close()
             self.loader.close()
             self._process.put_back(self._fmus)
+            let_go_output_pipe(self)
 
     def _work_in_thread(self) -> Results:
         while True:
@@ -227,6 +233,7 @@ class Attendance:
                 "connection has a lifetime). Use run()."
             )
         self._lead = self._follow
+        keep_output_pipe(self)
         self._attended(self._thread.start)
 
     def order(self, order: Callable[[Session], None]) -> None:
@@ -353,6 +360,7 @@ class Attendance:
                 self.session.facts.close(PATIENCE)
         self.loader.abandon()
         self._process.put_back_process(self._fmus)
+        let_go_output_pipe(self)
 
     def interrupted(self) -> Interrupted:
         """The error for an interrupted run, with the rows so far."""

@@ -25,6 +25,7 @@ from fmimaster.base.text import listed
 from fmimaster.base.typed_arguments import expect
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
+from fmimaster.fmu.process_state import keep_output_pipe
 from fmimaster.plan.layout import Group
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.results import Results
@@ -135,6 +136,7 @@ class RepeatedAttendance(Attendance):
             raise OptionError(
                 "A system whose structure changes (a component or connection has a lifetime) cannot be repeated. Use run()."
             )
+        keep_output_pipe(self)
         self._attended(self._thread.start)
 
     def repeated(self, values: StartValues, is_anew: bool) -> Results | SimulationError:

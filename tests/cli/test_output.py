@@ -225,6 +225,30 @@ def test_runs_in_several_threads_share_one_redirection(
     assert messages.messages[0].endswith("alone")  # the reader may see it when both are there
 
 
+@_POSIX  # descriptors
+def test_a_pipe_that_is_kept_serves_again_and_is_closed_when_it_is_let_go(
+    messages: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before, keeper = threading.active_count(), object()
+    process_state.keep_output_pipe(keeper)
+    for n in range(3):
+        with fmu_output_to_log(f"motor {n}"):
+            os.write(1, b"line\nrest")
+        assert messages.messages[-2:] == [f"FMU output: motor {n}: {t}" for t in ("line", "rest")]
+        os.write(1, b"between")
+        assert threading.active_count() == before + 1
+    (kept,) = process_state._IDLE
+    if (child := os.fork()) == 0:  # it has no thread that reads
+        with fmu_output_to_log():
+            os.write(1, b"of a child\n")
+        os._exit(messages.messages[-1] != "FMU output: of a child")
+    assert os.waitpid(child, 0)[1] == 0
+    process_state.let_go_output_pipe(keeper)
+    assert not process_state._IDLE
+    assert not kept._reader.is_alive()
+    assert capfd.readouterr().out == 3 * "between"
+
+
 def test_a_run_in_python_logs_what_its_fmu_prints(
     messages: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
