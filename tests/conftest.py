@@ -214,7 +214,7 @@ def _stays(test: pytest.Item) -> bool:
     return marker is not None
 
 
-def _isolate_used(settings: Settings) -> bool | Sequence[str] | None:
+def _isolate_used(settings: Settings) -> Any:
     """All FMUs, unless the test decides."""
     return True if settings.isolate is None else settings.isolate
 

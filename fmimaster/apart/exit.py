@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Protocol
 
 KILLED = 0xE0464D49
 """Exit status of processes that a job ends: of no exception of Windows or of a compiler."""
@@ -50,6 +50,20 @@ _CAUGHT = {
 _FIRST_EXCEPTION = 0x80000000
 _ABORT = 3
 """Exit status of ``abort`` in the C library of Windows."""
+
+
+class HowEnded(Protocol):
+    """How a process has ended, on this machine or on another one."""
+
+    @property
+    def how(self) -> str:
+        """In words, after the name of the process."""
+        ...
+
+    @property
+    def signal(self) -> str:
+        """The signal that has ended it; empty if it was none."""
+        ...
 
 
 class Exit(NamedTuple):

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "plot": "Plot results from files. Several files are drawn in one figure with different line styles.",
     "steps": "Show the causes of the steps of a run, and its events.",
     "conformance": "Run all FMUs of a folder, and compare them with their references.",
+    "host": "Run FMUs for simulations on other machines, until Ctrl-C.",
     "demo": "Run a ready-made system. Without a name, all demos are listed.",
     "completion": "Print the script for completion in a shell.",
 }
@@ -39,6 +40,7 @@ EXAMPLES: Mapping[str, str] = {
     "plot": 'two.csv --variable "*.x" --show-plot',
     "steps": "two.csv",
     "conformance": "fmus --workers 4",
+    "host": "--listen 127.0.0.1:7000",
     "demo": "two-mass --output-directory figures",
     "completion": "bash",
 }

@@ -130,13 +130,17 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
     return reading.step_rule(arguments.step_rule, "--step-rule", size=size)
 
 
-def _isolate(texts: list[str], _: str) -> bool | list[str]:
+def _isolate(texts: list[str], _: str) -> Any:
     for word, meaning in (("all", True), ("none", False)):
         if word in texts:
             if len(set(texts)) > 1:
                 raise OptionError(f"--isolate {word} excludes other values of --isolate.")
             return meaning
-    return texts
+    where = {}
+    for text in texts:
+        name, at, addresses = text.partition("=tcp://")
+        where[name] = f"tcp://{addresses}".split(",") if at else True
+    return where if any(entry is not True for entry in where.values()) else texts
 
 
 def memory_in_bytes(size: float | None, _: str = "") -> int | None:

@@ -225,6 +225,34 @@ def as_sequence(given: Any) -> Any:
     return (given,) if isinstance(given, str) else given
 
 
+def isolation(given: Any) -> Any:
+    """Names as a sequence; addresses of one name as well.
+
+    Raises
+    ------
+    OptionError
+        If a text is no address.
+    """
+    if not is_mapping_of_names(given):
+        return as_sequence(given)
+    address = at_place("apart.connection:Address.of")
+    found = {name: as_sequence(where) for name, where in given.items()}
+    for name, where in found.items():
+        if where is not True and not (are_names(where) and where):
+            raise OptionError(
+                f"isolate: '{name}' is {where!r}, expected True for this machine, or the address of a host on another one, "
+                "'tcp://HOST:PORT', or several."
+            )
+        for text in () if where is True else where:
+            address(text, "isolate")
+    return found
+
+
+def is_isolation(given: object) -> bool:
+    """Whether it is what :func:`isolation` returns."""
+    return is_truth_value(given) or are_names(given) or is_mapping_of_names(given)
+
+
 def is_tolerance(given: object) -> bool:
     """Whether it is a tolerance of FMUs, or the word for none."""
     return given == NO_TOLERANCE or is_positive(given)

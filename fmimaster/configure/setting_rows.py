@@ -309,13 +309,13 @@ TABLE = (
         Option(
             _EXECUTION,
             "WHICH",
-            f": all, none, or a COMPONENT or glob{_REPEATED} (default: FMUs that allow one instance per process and are "
-            "used more than once; all if another option needs it)",
+            f": all, none, or a COMPONENT or glob{_REPEATED}; on another machine COMPONENT=tcp://HOST:PORT (default: FMUs "
+            "that allow one instance per process and are used more than once; all if another option needs it)",
             is_repeated=True,
         ),
-        "a sequence of names or globs, or True or False",
-        lambda which: kinds.is_truth_value(which) or kinds.are_names(which),
-        convert=kinds.as_sequence,
+        "a sequence of names or globs, a mapping of them to addresses, or True or False",
+        kinds.is_isolation,
+        convert=kinds.isolation,
     ),
     positive("call_timeout", Option(_EXECUTION, "S", kind=float), "a positive number of seconds"),
     whole(

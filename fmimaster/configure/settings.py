@@ -207,11 +207,12 @@ class Settings:
     threads : int
         Threads that step instances at the same time. They do if the algorithm allows it and the executor is native. With
         0, fmimaster measures during the run whether threads make it faster. The results are the same.
-    isolate : bool, or names of components
+    isolate : bool, names of components, or name → where
         FMUs in processes of their own. All, none, or those that are named; names may be globs. A crash of such an FMU
-        ends the run with :class:`FmuLostError`, and this process goes on. The results are the same. Default: FMUs that
-        allow one instance per process, if they are used more than once, and all FMUs if ``call_timeout``,
-        ``memory_limit`` or ``on_fault`` is given.
+        ends the run with :class:`FmuLostError`, and this process goes on. The results are the same. A mapping says where:
+        True for this machine, or the address of a host on another one, such as ``"tcp://127.0.0.1:7000"``. Of several
+        addresses, the first that can be reached is used. Default: FMUs that allow one instance per process, if they are
+        used more than once, and all FMUs if ``call_timeout``, ``memory_limit`` or ``on_fault`` is given.
     call_timeout : float, in s
         Wall time in s after which a call of an FMU that has not returned is ended, with its process. Default: no limit,
         but 30 s for loading and instantiation in a process of its own. The time in which that waits for a processor does
@@ -272,7 +273,7 @@ class Settings:
     lateness_limit: float | None = None
     backend: Backend | str = "fastest"
     threads: int = 1
-    isolate: bool | str | Sequence[str] | None = None
+    isolate: bool | str | Sequence[str] | Mapping[str, bool | str | Sequence[str]] | None = None
     call_timeout: float | None = None
     memory_limit: int | None = None
     process: bool = False
@@ -336,7 +337,7 @@ class Settings:
         return self.log_fmi_calls or self.fmi_log_file is not None
 
     @property
-    def isolate_used(self) -> bool | Sequence[str] | None:
+    def isolate_used(self) -> bool | Sequence[str] | Mapping[str, Any] | None:
         """Which FMUs have processes of their own; None to decide automatically."""
         return self.isolate
 

@@ -29,32 +29,50 @@ static inline int has_rung(fm_bell *bell, uint32_t count)
 
 /* A process that sleeps is woken in some microseconds, in which a small FMU does several steps. So it looks for the other one
  * a moment before it sleeps; less and less often where that is in vain. Where there are more processes than processors, it
- * lets the others run instead: if they ring while they do, it neither sleeps nor is woken. Returns whether the bell has rung. */
-static inline int spin(fm_bell *bell, uint32_t count, int is_crowded)
+ * lets the others run instead: if they come while they do, it neither sleeps nor is woken. Returns whether it has come. */
+FM_INLINE int spin(fm_spin *s, int is_crowded, int (*has_come)(void *self), void *self)
 {
     if (is_crowded) {
-        for (int i = 0; i < TURNS && !has_rung(bell, count); i++)
+        for (int i = 0; i < TURNS && !has_come(self); i++)
             fm_yield();
-        return has_rung(bell, count);
+        return has_come(self);
     }
-    if (bell->skips > 0) {
-        bell->skips--;
-        return has_rung(bell, count);
+    if (s->skips > 0) {
+        s->skips--;
+        return has_come(self);
     }
     int64_t end = fm_nanoseconds() + SPIN;
     do {
         for (int i = 0; i < LOOKS; i++) {
-            if (has_rung(bell, count)) {
-                bell->in_vain = 0;
+            if (has_come(self)) {
+                s->in_vain = 0;
                 return 1;
             }
             fm_pause();
         }
         fm_yield(); /* the other process may wait for this processor */
     } while (fm_nanoseconds() < end);
-    bell->in_vain = bell->in_vain >= MOST_SKIPPED ? MOST_SKIPPED : 2 * bell->in_vain + 1;
-    bell->skips = bell->in_vain;
+    s->in_vain = s->in_vain >= MOST_SKIPPED ? MOST_SKIPPED : 2 * s->in_vain + 1;
+    s->skips = s->in_vain;
     return 0;
+}
+
+typedef struct {
+    fm_bell *bell;
+    uint32_t count;
+} fm_ring;
+
+static inline int has_come(void *ring)
+{
+    const fm_ring *r = ring;
+    return has_rung(r->bell, r->count);
+}
+
+/* Returns whether the bell has rung. */
+static inline int spin_for(fm_bell *bell, uint32_t count, int is_crowded)
+{
+    fm_ring r = {bell, count};
+    return spin(&bell->spin, is_crowded, has_come, &r);
 }
 
 /* Returns whether it has not rung within the patience in ns; -1 has no end. */

@@ -33,6 +33,7 @@ SOURCES = (
     "cvode.c",
     "adaptation.c",
     "scheduled.c",
+    "link.c",
     "isolated.c",
     "host.c",
     "workers.c",

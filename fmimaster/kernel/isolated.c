@@ -6,16 +6,88 @@
 
 #include "kernel.h"
 #include "bell.h"
+#include "link.h"
 #include "status.h"
 
 #include <string.h>
 
 enum { PATIENCE = 20000000 }; /* [ns] until Python looks after a host that has not answered */
 
-static int look(fm_isolated *f)
+static int look(void *self)
 {
+    fm_isolated *f = self;
     f->is_lost = f->is_lost || f->look(f->self);
     return f->is_lost ? FM_ERROR : FM_OK;
+}
+
+/* What the requests set. */
+static void add_values_asked(const fm_isolated *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        const fm_request *q = &f->message->requests[i];
+        const fm_remote *r = f->remotes[i];
+        size_t row = sizeof(double) * f->n_inputs;
+        int degree = f->message->source_degree;
+        if (q->what == FM_REQUEST_SET || q->what == FM_REQUEST_DERIVE)
+            fm_link_add(f->link, r->place, r->bytes);
+        if (q->what == FM_REQUEST_POLYNOMIALS)
+            fm_link_add(f->link, f->derivatives, row * (size_t)(q->number + 1));
+        if (q->what == FM_REQUEST_POLYNOMIALS && degree >= 0)
+            fm_link_add(f->link, f->coefficients, row * (size_t)(degree + 1));
+    }
+}
+
+/* What those that were done have read. */
+static void add_values_answered(const fm_isolated *f, int done)
+{
+    for (int i = 0; i < done; i++) {
+        int what = f->message->requests[i].what;
+        const fm_remote *r = f->remotes[i];
+        if (what == FM_REQUEST_GET)
+            fm_link_add(f->link, r->place, r->bytes);
+        if (what == FM_REQUEST_DERIVE)
+            fm_link_add(f->link, r->answer, r->answer_bytes);
+    }
+}
+
+static int take_answer(fm_isolated *f)
+{
+    fm_link *l = f->link;
+    fm_message *m = f->message;
+    for (;;) {
+        if (fm_link_begin(l) != FM_OK)
+            return FM_ERROR;
+        if (l->number == m->asked.count)
+            break;
+        if (fm_link_skip(l) != FM_OK) /* the answer to a request in Python, which came through the channel */
+            return FM_ERROR;
+    }
+    if (l->head.done < 0 || l->head.done > f->n)
+        return fm_link_refuse(l);
+    add_values_answered(f, l->head.done);
+    if (fm_link_take_values(l) != FM_OK)
+        return FM_ERROR;
+    m->logged = l->logged;
+    m->done = l->head.done;
+    m->status = l->head.status;
+    m->function = l->head.function;
+    m->answer = l->head.answer;
+    m->update = l->head.update;
+    m->answered.count = m->asked.count;
+    return FM_OK;
+}
+
+static int await_linked(fm_isolated *f)
+{
+    f->link->look = look;
+    f->link->self = f;
+    f->link->head.is_crowded = f->message->is_crowded;
+    if (f->message->answered.count == f->message->asked.count)
+        return FM_OK; /* await_step has it */
+    int status = take_answer(f);
+    if (status != FM_OK)
+        f->is_lost = look(f) != FM_OK || 1;
+    return status;
 }
 
 static void post(fm_isolated *f)
@@ -27,7 +99,13 @@ static void post(fm_isolated *f)
     m->done = 0;
     m->n = f->n;
     f->is_posted = 1;
-    ring(&m->asked, f->wakers.asked, m->asked.count + 1);
+    if (!f->link) {
+        ring(&m->asked, f->wakers.asked, m->asked.count + 1);
+        return;
+    }
+    m->asked.count++;
+    add_values_asked(f);
+    fm_link_send(f->link, m, m->asked.count, m->n); /* if it fails, waiting for the answer does, too */
 }
 
 /* Nothing is collected any more. */
@@ -41,7 +119,9 @@ static int await_answer(fm_isolated *f)
 {
     fm_message *m = f->message;
     uint32_t goal = m->asked.count;
-    if (!spin(&m->answered, goal, m->is_crowded))
+    if (f->link)
+        return await_linked(f);
+    if (!spin_for(&m->answered, goal, m->is_crowded))
         while (!has_rung(&m->answered, goal))
             if (sleep_until(&m->answered, f->wakers.answered, goal, PATIENCE) && look(f))
                 return FM_ERROR;

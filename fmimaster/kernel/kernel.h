@@ -1235,11 +1235,16 @@ typedef struct {
     double time, size;
 } fm_request;
 
+/* Of a process that waits: how often it does not look for the other one before it sleeps. */
+typedef struct {
+    int skips, in_vain;
+} fm_spin;
+
 /* One process rings, the other waits; alone in its line of the cache. */
 typedef struct {
     uint32_t count; /* how often it has rung; on Linux a futex */
     uint32_t sleeps; /* whether the other process must be woken */
-    int skips, in_vain; /* of the process that waits: how often it does not look for the other one before it sleeps */
+    fm_spin spin; /* of the process that waits */
     uint32_t unused[12];
 } fm_bell;
 
@@ -1248,7 +1253,7 @@ typedef struct {
     uintptr_t asked, answered;
 } fm_wakers;
 
-/* What both processes see. */
+/* What both processes see. Over a link, each has its own: from is_crowded on, it is sent. */
 typedef struct {
     fm_bell asked, answered;
     uint32_t logged; /* messages of the FMU for the log */
@@ -1265,6 +1270,28 @@ typedef struct {
     fm_request requests[FM_MOST_REQUESTS];
 } fm_message;
 
+/* link.c: messages over a socket instead of the memory that both processes see, to a host on another machine. */
+#define FM_LINK_ROOM 16384
+typedef struct {
+    const void *at;
+    size_t size;
+} fm_part;
+typedef struct {
+    int socket; /* whose calls do not wait */
+    int is_closed, is_damaged; /* what has come is no message, or not what was asked for */
+    fm_spin spin;
+    uint32_t number, logged; /* of the message that comes */
+    uint64_t left;           /* bytes of it that were not taken */
+    fm_message head;         /* it, as far as it was taken */
+    size_t begin, end;       /* of what has come and was not taken */
+    size_t filled;           /* of what was not sent */
+    int n_parts;
+    fm_part parts[2 * FM_MOST_REQUESTS]; /* values of a message */
+    int (*look)(void *self); /* while it waits: 0, or else it waits no more; null to wait without end */
+    void *self;
+    char received[FM_LINK_ROOM], sent[FM_LINK_ROOM];
+} fm_link;
+
 /* Variables of an isolated instance: self of a segment or a derivative. */
 typedef struct fm_isolated fm_isolated;
 typedef struct {
@@ -1278,6 +1305,8 @@ typedef struct {
 struct fm_isolated {
     fm_message *message;
     fm_wakers wakers;
+    fm_link *link; /* to a host on another machine, else null */
+    size_t n_inputs;
     const double *at, *kept_from;
     double *derivatives, *coefficients; /* in shared memory: of polynomials */
     const int *source_degree;           /* see fm_updates; null for none */
@@ -1302,6 +1331,9 @@ void fm_isolated_talked(fm_isolated *isolated); /* after the answer */
 typedef struct {
     fm_message *message;
     fm_wakers wakers;
+    fm_link *link; /* to a run on another machine, else null; with what a request may be, and bytes of each segment */
+    int n_segments, n_derivatives, n_coefficients, n_places;
+    const size_t *sizes;
     const fm_instance *instance;
     const fm_segment *const *segments;
     const fm_derivative *const *derivatives;
@@ -1312,6 +1344,6 @@ typedef struct {
     double *source_centre, *source_coefficients;
     uint32_t seen;
 } fm_host;
-/* Serve until Python is needed: returns FM_OK for FM_TALK, else the status of a call that failed. */
+/* Serve until Python is needed: returns FM_OK for FM_TALK, else the status of a call that failed, or FM_ERROR if the link ended. */
 int fm_host_serve(fm_host *host);
 void fm_host_answer(fm_host *host, int status);

@@ -144,6 +144,24 @@ void fm_wake(uint32_t *word, uintptr_t event)
     SetEvent((HANDLE)event);
 }
 
+ptrdiff_t fm_receive(int socket, void *to, size_t n)
+{
+    (void)socket, (void)to, (void)n;
+    return -1;
+}
+
+ptrdiff_t fm_send(int socket, const void *from, size_t n)
+{
+    (void)socket, (void)from, (void)n;
+    return -1;
+}
+
+int fm_wait_for_socket(int socket, int to_send, int64_t nanoseconds)
+{
+    (void)socket, (void)to_send, (void)nanoseconds;
+    return 1;
+}
+
 /* Before an exit() of any C runtime all other threads are ended; atexit() of a DLL is too late for that, and within a handler
  * of the runtime of Python nobody else could call its exit(). So modules that are loaded from now on call another function. */
 
@@ -218,7 +236,10 @@ int fm_before_exit(void (*function)(void))
 
 #else
 
+#include <errno.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <time.h>
 
 int64_t fm_nanoseconds(void)
@@ -298,9 +319,34 @@ int fm_before_exit(void (*function)(void))
     return !atexit(function);
 }
 
+#if !defined(MSG_NOSIGNAL)
+#define MSG_NOSIGNAL 0 /* macOS: Python ignores the signal */
+#endif
+
+static ptrdiff_t moved(ptrdiff_t n)
+{
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : n;
+}
+
+ptrdiff_t fm_receive(int socket, void *to, size_t n)
+{
+    ptrdiff_t got = recv(socket, to, n, MSG_DONTWAIT);
+    return got ? moved(got) : -1; /* 0: the other end is closed */
+}
+
+ptrdiff_t fm_send(int socket, const void *from, size_t n)
+{
+    return moved(send(socket, from, n, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+int fm_wait_for_socket(int socket, int to_send, int64_t nanoseconds)
+{
+    struct pollfd its = {socket, to_send ? POLLOUT : POLLIN, 0};
+    return !poll(&its, 1, nanoseconds < 0 ? -1 : (int)(nanoseconds / (1000 * MICROSECOND)));
+}
+
 #if defined(__linux__)
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

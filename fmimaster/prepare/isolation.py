@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.library import identity, refuse_second_instances, used_twice
 from fmimaster.fmu.load import Loader
-from fmimaster.prepare.prepared import Isolated
+from fmimaster.prepare.prepared import Isolated, OwnProcess
 from fmimaster.run.choice import native_executor
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
@@ -40,17 +41,18 @@ def isolated_fmus(
         If an FMU that allows one instance per process is used several times, and may not be isolated.
     """
     fmus = [name for name, component in components.items() if loader.is_fmu(component)]
-    wanted, found = settings.isolate_used, dict[str, str]()
+    wanted, found = settings.isolate_used, dict[str, OwnProcess]()
     if wanted is True or (wanted is None and settings.needs_isolation):
-        found = dict.fromkeys(fmus, "")
+        found = dict.fromkeys(fmus, OwnProcess())
     elif wanted is not None and wanted is not False:
-        found = dict.fromkeys(_named(wanted, fmus), "")
+        found = _named(wanted, fmus)
     users = [(n, components[n].source, models[n]) for n in fmus if n not in found]
     if wanted is None and not found and can_isolate():
         several = used_twice((n, identity(s, m)) for n, s, m in users)
         for group in several:
-            found.update(dict.fromkeys(group, _note(group)))
-        found.update({n: note for n, note in by_card.items() if n in fmus and n not in found})
+            found.update(dict.fromkeys(group, OwnProcess(_note(group))))
+        new = {n: note for n, note in by_card.items() if n in fmus and n not in found}
+        found.update({n: OwnProcess(note) for n, note in new.items()})
     else:
         refuse_second_instances(users)
     if found:
@@ -72,7 +74,10 @@ def refuse_if_impossible() -> None:
         )
 
 
-def _named(patterns: Sequence[str], fmus: Sequence[str]) -> list[str]:
+def _named(
+    patterns: Sequence[str] | Mapping[str, Any], fmus: Sequence[str]
+) -> dict[str, OwnProcess]:
+    """Of patterns that fit a name, the name itself counts before a glob, and the first glob before others."""
     for pattern in patterns:
         if not any(name == pattern or fnmatchcase(name, pattern) for name in fmus):
             near = did_you_mean(pattern, fmus)
@@ -80,7 +85,13 @@ def _named(patterns: Sequence[str], fmus: Sequence[str]) -> list[str]:
                 f"isolate: '{pattern}' fits no component with an FMU.{near} Expected names or globs; or True "
                 "(--isolate all) or False (--isolate none)."
             )
-    return [n for n in fmus if any(n == p or fnmatchcase(n, p) for p in patterns)]
+    found = {}
+    for name in fmus:
+        if fitting := [p for p in patterns if p == name or fnmatchcase(name, p)]:
+            first = name if name in fitting else fitting[0]
+            where: Any = patterns[first] if isinstance(patterns, Mapping) else True
+            found[name] = OwnProcess(addresses=() if where is True else tuple(where))
+    return found
 
 
 def _note(names: Sequence[str]) -> str:

@@ -43,8 +43,19 @@ if TYPE_CHECKING:
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
-Isolated: TypeAlias = Mapping[str, str]
-"""Name of a component whose FMU has a process of its own → a note that says why; empty if the user has requested it."""
+
+@dataclass(frozen=True, slots=True)
+class OwnProcess:
+    """The process of its own that an FMU has."""
+
+    note: str = ""
+    """Why; empty if the user has requested it."""
+    addresses: tuple[str, ...] = ()
+    """Of hosts on other machines, of which the first that can be reached starts it; none for this machine."""
+
+
+Isolated: TypeAlias = Mapping[str, OwnProcess]
+"""Name of a component whose FMU has a process of its own → that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +199,7 @@ class Prepared:
         models = {i.name: i.model for i in self.plan.instances}
         exchanged = exchange_notes(models, self.solvers)
         left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
-        isolated = [note for note in dict.fromkeys(self.isolated.values()) if note]
+        isolated = dict.fromkeys(own.note for own in self.isolated.values() if own.note)
         return (
             *self.chosen.notes,
             *self.plan.notes,

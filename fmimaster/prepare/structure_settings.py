@@ -37,6 +37,8 @@ def settings_of_structure(
         chosen["solver"] = {n: v for n, v in settings.solver.items() if fits(n)}
     if isinstance(settings.sequence, tuple | list):
         chosen["sequence"] = tuple(filter(is_there, settings.sequence))
+    if isinstance(settings.isolate, Mapping):
+        chosen["isolate"] = {n: where for n, where in settings.isolate.items() if fits(n)}
     if isinstance(settings.isolate, tuple | list):
         chosen["isolate"] = tuple(filter(fits, settings.isolate))
     return replace(settings, **chosen)

@@ -140,6 +140,7 @@ class InstanceMaker:
             options,
             n_places=places + 1,  # one for the replay of a journal
             limits=Limits(self.settings.call_timeout, self.settings.memory_limit),
+            addresses=prepared.isolated[planned.name].addresses,
         )
         loader.own(instance)
         with loader.instantiating(planned.name):

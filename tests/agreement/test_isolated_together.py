@@ -91,7 +91,7 @@ def test_hosts_are_groups_in_the_session_of_the_run(monkeypatch: pytest.MonkeyPa
 
     def loaded(self: HostedInstance) -> None:
         load(self)
-        pid = self._process.pid
+        pid = self._process.pid or 0
         found.append((os.getsid(pid), os.getpgid(pid) == pid))
 
     monkeypatch.setattr(HostedInstance, "load", loaded)

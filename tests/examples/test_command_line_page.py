@@ -25,6 +25,7 @@ COMMANDS = (
     "plot",
     "steps",
     "conformance",
+    "host",
     "demo",
     "completion",
 )

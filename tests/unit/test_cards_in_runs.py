@@ -115,7 +115,7 @@ def test_an_fmu_that_has_ended_its_process_gets_one_of_its_own(silent: Path, car
     lost = replace(card, not_measured={"tiny_steps": "the process was ended by SIGSEGV"})
     used = prepared(silent, lost)
     assert set(used.isolated) == {"one", "two"}
-    assert "by its card, the process was ended by SIGSEGV" in used.isolated["one"]
+    assert "by its card, the process was ended by SIGSEGV" in used.isolated["one"].note
     assert any("process of its own" in note for note in used.notes)
     unused = replace(card, not_measured={"reset": "the process was ended by SIGSEGV"})
     assert not prepared(silent, unused).isolated

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from fmimaster.plan.links import Links
 from fmimaster.plan.plan import InstancePlan, Instances, Plan
 from fmimaster.plan.visits import Visits
 from fmimaster.run.executor import make_store
-from fmimaster.run.isolated.memory import Sender, SentCalls, SharedMemory, wakers
+from fmimaster.run.isolated.memory import OwnArrays, Sender, SentCalls, SharedMemory, wakers
 from fmimaster.run.native.entries import make_entry
 from fmimaster.run.native.fmu_entry import make_update_callback
 from fmimaster.run.native.header import Context, LentMemory, derivative_fields
@@ -50,20 +50,27 @@ _NOT_BUFFERED = 4
 """_IONBF of <stdio.h> on Windows, whose C library has no buffers of lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hosted:
-    """What a host is started for."""
+class Started(NamedTuple):
+    """What an instance is made from, wherever its process is."""
 
     planned: InstancePlan
     inputs: tuple[Variable, ...]
     """Continuous inputs that are connected."""
-    folder: Path
-    """The unpacked FMU."""
     options: InstanceOptions
     logs_calls: bool
     log_level: int
     n_places: int
     """Largest number of FMU states that are saved at the same time."""
+    memory_limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """What a host is started for."""
+
+    started: Started
+    folder: Path
+    """The unpacked FMU."""
     memory: str
     """Name of the shared memory."""
     message: Room
@@ -75,6 +82,14 @@ def serve(channel: Channel, descriptors: list[int], hosted: Hosted) -> None:
     """Serve until the process of the run frees the instance, or ends."""
     messages, *memory = descriptors
     host = Host(channel, SharedMemory.of_run(hosted.memory, memory), messages, hosted)
+    host.serve()
+
+
+def serve_linked(channel: Channel, descriptors: list[int], hosted: Hosted) -> None:
+    """The same for a run on another machine: the last descriptor is the socket through which it asks for steps."""
+    messages, *memory, link = descriptors
+    host = Host(channel, OwnArrays.of_run(hosted.memory, memory), messages, hosted)
+    host.host.link = host.made("fm_link", socket=link)
     host.serve()
 
 
@@ -94,6 +109,7 @@ class Host(LentMemory):
         """Of clocks, by their numbers."""
         self._by_reference: dict[int, Variable] = {}
         self._segments: list[Any] = []
+        self._sizes: list[int] = []
         self._derivatives: list[Any] = []
         begin, length, at = hosted.message
         part = self.lent(memory.part(begin, length))
@@ -103,7 +119,7 @@ class Host(LentMemory):
         self._sender = Sender(messages, channel.token, self._count)
         log = logging.getLogger("fmimaster")
         log.addHandler(self._sender)
-        log.setLevel(hosted.log_level)
+        log.setLevel(hosted.started.log_level)
         _keep_no_output()
         self._file: FmuFile | None = None
         self._instance: Instance
@@ -117,6 +133,8 @@ class Host(LentMemory):
         is_first = True
         while True:
             status = lib.FM_OK if is_first else lib.fm_host_serve(self.host)
+            if self._has_lost_run:
+                return
             is_talk = is_first or (
                 self.message.n > 0 and self.message.requests[self.message.n - 1].what == lib.FM_TALK
             )
@@ -139,6 +157,14 @@ class Host(LentMemory):
             if is_talk and name == "free":
                 return
 
+    @property
+    def _has_lost_run(self) -> bool:
+        """Whether there is a link that has ended."""
+        link = self.host.link
+        if link and link.is_damaged:
+            sys.stderr.write("The host of the FMU got a message that does not fit it, and ends.\n")
+        return bool(link) and bool(link.is_damaged or link.is_closed)
+
     def _raise_failure(self, status: int) -> None:
         request = self.message.requests[self.message.done]
         address = ffi.cast("char *", self.message.function)
@@ -149,10 +175,10 @@ class Host(LentMemory):
 
     def instantiate(self) -> dict[int, str]:
         """Load the FMU and make its instance; returns the names of its functions by their addresses here."""
-        hosted = self._hosted
-        planned, options = hosted.planned, hosted.options
-        self._file = FmuFile.unpacked(planned.source, hosted.folder, planned.model)
-        if hosted.logs_calls:
+        started = self._hosted.started
+        planned, options = started.planned, started.options
+        self._file = FmuFile.unpacked(planned.source, self._hosted.folder, planned.model)
+        if started.logs_calls:
             options = replace(options, call_log=SentCalls(self._sender))
         elif options.polynomial_inputs:
             options = replace(options, update_callback=make_update_callback())
@@ -165,27 +191,30 @@ class Host(LentMemory):
 
     def _make_entry(self) -> dict[int, str]:
         """What the kernel needs to call an instance: the plan of a system that has it alone."""
-        hosted, planned = self._hosted, self._hosted.planned
-        layout = make_layout([{Group.CONTINUOUS: hosted.inputs}] if hosted.inputs else [{}])
+        planned, inputs, *_ = self._hosted.started
+        n_places = self._hosted.started.n_places
+        layout = make_layout([{Group.CONTINUOUS: inputs}] if inputs else [{}])
         plan = Plan(Instances([planned]), Links(), (0,), Visits(), Visits(), layout, {}, (), {})
-        store, registers = make_store(plan, 0, 0), Registers(1, hosted.n_places, 0, 0.0)
+        store, registers = make_store(plan, 0, 0), Registers(1, n_places, 0, 0.0)
         at = self.message
         registers.at = _doubles(ffi.addressof(at, "at"))
         registers.kept_from = _doubles(ffi.addressof(at, "kept_from"))
         context = Context(plan, store, registers)
-        places = np.zeros(max(hosted.n_places, 1), np.uintp)
+        places = np.zeros(max(n_places, 1), np.uintp)
         self._entry = make_entry(context, 0, self._instance, places, {})
         self._context = context
-        n, courses = sum(v.size for v in hosted.inputs), store.courses
+        n, courses = sum(v.size for v in inputs), store.courses
         derivatives, coefficients = (
             self._memory.array(room, np.float64, n * MOST_COEFFICIENTS)
-            for room in hosted.polynomials
+            for room in self._hosted.polynomials
         )
         self.fill(
             self.host,
             instance=self._entry.entry,
-            references=[v.value_reference for v in hosted.inputs],
+            references=[v.value_reference for v in inputs],
             n_inputs=n,
+            n_places=n_places,
+            n_coefficients=MOST_COEFFICIENTS,
             values=derivatives,
             source_values=coefficients,
             source_degree=courses.degree,
@@ -208,16 +237,21 @@ class Host(LentMemory):
             values = np.full(n, "" if kind is DataType.STRING else b"", dtype=object)
             make = self._instance.getter if group in READ else self._instance.setter
             self._transfers[number] = make(kind, references, values), values
-            self._segments.append(ffi.NULL)
+            self._append(ffi.NULL, 0)
             return number
         values = self._memory.array(room, kind.dtype, n)
         n_variables, own = len(references), list(references)
         call = self.made("fm_segment", n=n_variables, size=n, references=own, values=values)
         segment = Segment(kind, 0, n, self._variables(references))
         self._entry.bind(call[0], group, segment, values)
-        self._segments.append(call)
-        self.fill(self.host, segments=self._segments)
+        self._append(call, values.nbytes)
         return number
+
+    def _append(self, segment: Any, size: int) -> None:
+        self._segments.append(segment)
+        self._sizes.append(size)
+        n = len(self._segments)
+        self.fill(self.host, segments=self._segments, sizes=self._sizes, n_segments=n)
 
     def bind_derivative(
         self, unknowns: Sequence[int], knowns: Sequence[int], sizes: tuple[int, int], rooms: Any
@@ -230,13 +264,14 @@ class Host(LentMemory):
         call = self.made("fm_derivative", **fields)
         self._entry.bind_derivative(call[0], self._variables(unknowns), self._variables(knowns))
         self._derivatives.append(call)
-        self.fill(self.host, derivatives=self._derivatives)
-        return len(self._derivatives) - 1
+        n = len(self._derivatives)
+        self.fill(self.host, derivatives=self._derivatives, n_derivatives=n)
+        return n - 1
 
     def _variables(self, references: Sequence[int]) -> tuple[Variable, ...]:
         if not self._by_reference:
             self._by_reference.update(
-                (v.value_reference, v) for v in self._hosted.planned.model.variables
+                (v.value_reference, v) for v in self._hosted.started.planned.model.variables
             )
         return tuple(self._by_reference[reference] for reference in references)
 
@@ -291,6 +326,8 @@ def _forwarded(name: str) -> Act:
 
 
 complete(Host, _forwarded)
+REQUESTS = frozenset(name for name in vars(Host) if not name.startswith("_")) - {"serve"}
+"""Calls in Python that a run may request."""
 
 
 def _doubles(address: Any) -> NDArray[np.float64]:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from fmimaster.apart.exit import Exit
+from fmimaster.apart.exit import HowEnded
 from fmimaster.apart.plain import DamagedError, decoded, error_of
 from fmimaster.apart.process import Process
 from fmimaster.apart.streams import pipe
@@ -23,7 +24,7 @@ from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan
-from fmimaster.run.isolated.host import Hosted, serve
+from fmimaster.run.isolated.host import Hosted, Started, serve
 from fmimaster.run.isolated.loss import (
     FREEING_TIMEOUT,
     LOADING_TIMEOUT,
@@ -33,9 +34,18 @@ from fmimaster.run.isolated.loss import (
     PresentCall,
     lost_error,
 )
-from fmimaster.run.isolated.memory import Receiver, SharedMemory, close_wakers, wakers
+from fmimaster.run.isolated.memory import (
+    OwnArrays,
+    Receiver,
+    SharedMemory,
+    close_wakers,
+    wakers,
+)
 from fmimaster.run.native.header import LentMemory
 from fmimaster.system.model import DataType, Variable
+
+if TYPE_CHECKING:
+    from fmimaster.run.isolated.remote import RemoteProcess
 
 log = logging.getLogger("fmimaster")
 
@@ -62,6 +72,7 @@ class HostedInstance(Instance):
         *,
         n_places: int,
         limits: Limits,
+        addresses: Sequence[str] = (),
     ) -> None:
         super().__init__(planned.name, planned.model)
         self._limits = limits
@@ -79,11 +90,26 @@ class HostedInstance(Instance):
         self._remotes: dict[tuple[Group, DataType, tuple[int, ...]], Any] = {}
         """Variables → what reads or sets them."""
         self._is_freed = False
-        self._memory = SharedMemory.new()
+        self._memory = (OwnArrays if addresses else SharedMemory).new()
         self._events: Sequence[int] = ()
+        self._process: Process | RemoteProcess
+        self._remote: RemoteProcess | None = None
+        """Its process, if that is on another machine."""
         try:
             self._share(sum(v.size for v in inputs))
-            self._start(planned, tuple(inputs), file, options, n_places)
+            started = Started(
+                planned,
+                tuple(inputs),
+                replace(options, update_callback=None, partition_callbacks=None, call_log=None),
+                options.call_log is not None,
+                log.getEffectiveLevel(),
+                n_places,
+                limits.memory,
+            )
+            if addresses:
+                self._start_there(started, addresses)
+            else:
+                self._start(started, file.folder)
         except BaseException:
             self._memory.close()
             close_wakers(self._events)
@@ -102,8 +128,10 @@ class HostedInstance(Instance):
         try:
             own_time = self._own_time(max(LOADING_TIMEOUT, self._limits.call_timeout or 0.0))
             self._names = self._answer(dict[int, str], own_time, "instantiate")
-        except BaseException:
+        except BaseException as error:
             self.free()
+            if self._remote is not None:
+                self._remote.mark(error)
             raise
 
     def _share(self, n_inputs: int) -> None:
@@ -125,6 +153,7 @@ class HostedInstance(Instance):
             coefficients=coefficients,
             at=self._now,
             kept_from=self._now[1:],
+            n_inputs=n_inputs,
             look=lib.fm_python_look,
             self=self._lent.lent(ffi.new_handle(self)),
         )
@@ -134,41 +163,32 @@ class HostedInstance(Instance):
         lib.fm_isolated_table(self.isolated, self.table)
         self._function = ffi.new("const char **")
 
-    def _start(
-        self,
-        planned: InstancePlan,
-        inputs: tuple[Variable, ...],
-        file: FmuFile,
-        options: InstanceOptions,
-        n_places: int,
-    ) -> None:
+    def _start(self, started: Started, folder: Path) -> None:
         receiving, sending = pipe()
-        hosted = Hosted(
-            planned,
-            inputs,
-            file.folder,
-            replace(options, update_callback=None, partition_callbacks=None, call_log=None),
-            options.call_log is not None,
-            log.getEffectiveLevel(),
-            n_places,
-            self._memory.name,
-            self._rooms[0],
-            (self._rooms[1], self._rooms[2]),
-        )
+        rooms = self._rooms[1], self._rooms[2]
+        hosted = Hosted(started, folder, self._memory.name, self._rooms[0], rooms)
         try:
             self._process = Process(
                 serve,
                 (hosted,),
                 descriptors=[sending, *self._memory.descriptors],
-                memory_limit=self._limits.memory,
+                memory_limit=started.memory_limit,
             )
         except BaseException:
             receiving.close()
             raise
         finally:
             os.close(sending)
-        token = self._process.token
-        self._receiver = Receiver(self.name, receiving, token, options.call_log)
+        token, calls = self._process.token, self._options.call_log
+        self._receiver = Receiver(self.name, receiving, token, calls)
+
+    def _start_there(self, started: Started, addresses: Sequence[str]) -> None:
+        """Start the process by a host on another machine."""
+        from fmimaster.run.isolated.remote import RemoteProcess  # few runs need it
+
+        link = self.isolated.link = self._lent.made("fm_link")
+        process = self._process = self._remote = RemoteProcess(addresses, started, link)
+        self._receiver = Receiver(self.name, process.log, process.token, self._options.call_log)
 
     # Messages
 
@@ -179,7 +199,10 @@ class HostedInstance(Instance):
         except DamagedError as error:
             self._lose_damaged(error)
             return True
-        message = self.isolated.message
+        message, link = self.isolated.message, self.isolated.link
+        if link and link.is_damaged:
+            self._lose_damaged(DamagedError("a message that is not what was asked for"))
+            return True
         asked = message.asked.count
         if asked == message.answered.count:
             return False
@@ -192,6 +215,8 @@ class HostedInstance(Instance):
 
     def _log(self) -> None:
         self._receiver.receive()
+        if self._remote is not None:
+            self._remote.take_log(self._receiver, self.isolated.message.logged)
         self._receiver.print(self._process.read_output())
 
     def give_up(self, error: BaseException) -> None:
@@ -213,14 +238,18 @@ class HostedInstance(Instance):
     def _lose_damaged(self, error: DamagedError) -> FmuLostError:
         return self._lose(self._process.kill(), Loss.DAMAGED, str(error))
 
-    def _lose(self, end: Exit, loss: Loss = Loss.ENDED, damage: str = "") -> FmuLostError:
+    def _lose(self, end: HowEnded, loss: Loss = Loss.ENDED, damage: str = "") -> FmuLostError:
         """Keep the error of this and all later calls."""
         with suppress(DamagedError):
             self._receiver.receive()
         self._receiver.print(self._process.read_output(), is_last=True)
         self.isolated.is_lost = 1
-        call = PresentCall(self.isolated.message, self._calling, self._names, self.clock())
-        self._lost = lost_error(self.name, self.model, call, self._limits, end, loss, damage)
+        message, where = self.isolated.message, ""
+        if self._remote is not None:
+            loss, damage = self._remote.tell(message, loss, damage)
+            where = f" at {self._remote.address}"
+        call = PresentCall(message, self._calling, self._names, self.clock())
+        self._lost = lost_error(self.name, self.model, call, self._limits, end, loss, damage, where)
         return self._lost
 
     def raise_failure(self) -> NoReturn:

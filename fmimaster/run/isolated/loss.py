@@ -8,7 +8,7 @@ from math import inf
 from time import monotonic
 from typing import Any, NamedTuple
 
-from fmimaster.apart.exit import Exit
+from fmimaster.apart.exit import HowEnded
 from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FmuLostError
 from fmimaster.base.text import bytes_in_words
@@ -112,6 +112,8 @@ class Loss(Enum):
     """It did not answer in time, and was ended."""
     DAMAGED = auto()
     """It sent what is no message, and was ended."""
+    CUT = auto()
+    """The connection to its machine was lost."""
 
 
 class PresentCall(NamedTuple):
@@ -163,11 +165,20 @@ def lost_error(
     model: Model,
     call: PresentCall,
     limits: Limits,
-    end: Exit,
+    end: HowEnded,
     loss: Loss,
     damage: str = "",
+    where: str = "",
 ) -> FmuLostError:
-    """The error of an instance whose process has ended, or was ended; ``damage`` is what it sent instead of a message."""
+    """The error of an instance whose process has ended, or was ended.
+
+    Parameters
+    ----------
+    damage
+        What it sent instead of a message.
+    where
+        " at ADDRESS", if it is on another machine.
+    """
     how = end.how
     advice = "Run it with debug_logging (--debug-logging), or ask the FMU's vendor."
     if loss is Loss.LATE:
@@ -176,6 +187,11 @@ def lost_error(
     elif loss is Loss.DAMAGED:
         how = f"sent {damage} and was ended"
         advice = "The FMU writes into, or closes, descriptors of files that are not its own. Ask its vendor."
+    elif loss is Loss.CUT:
+        advice = (
+            "See whether 'fmimaster host' still runs there. With on_fault (--on-fault) restart the run goes on, by another "
+            "host if isolate (--isolate) names several."
+        )
     elif limits.memory is not None:
         advice = (
             f"Allocations beyond its memory limit of {bytes_in_words(limits.memory)} fail, which may be the "
@@ -183,7 +199,7 @@ def lost_error(
         )
     function = call.function(model.function_prefix)
     return FmuLostError(
-        f"The process of '{name}' {how}, in {function}{call.where}. {advice}",
+        f"The process of '{name}'{where} {how}, in {function}{call.where}. {advice}",
         how=how,
         signal=end.signal if loss is Loss.ENDED else "",
         instance=name,

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from fmimaster.apart.plain import DamagedError, decoded, encoded
 from fmimaster.apart.server import FrameReader, FrameWriter
-from fmimaster.apart.streams import End
 from fmimaster.base.text import visible
 from fmimaster.fmu.call_log import CallLog
 
@@ -106,6 +105,15 @@ class SharedMemory:
         for descriptor in self.descriptors:
             os.close(descriptor)
         self._parts.clear()
+
+
+class OwnArrays(SharedMemory):
+    """Memory in which two processes see the message only: values go over a link, and each process has its own."""
+
+    def array(self, room: tuple[int, int, int], kind: Any, n: int) -> NDArray[Any]:
+        """An array of n elements, with zeros."""
+        del room
+        return np.zeros(n, kind)
 
 
 if sys.platform == "win32":
@@ -254,20 +262,23 @@ class Receiver:
     name : str
         Full name of the instance.
     end : End
-        For the messages; owned by this object.
+        For the messages; owned by this object. Or what has its ``read_all`` and ``close``.
     """
 
-    def __init__(self, name: str, end: End, token: int, calls: CallLog | None) -> None:
+    def __init__(self, name: str, end: Any, token: int, calls: CallLog | None) -> None:
         self._name = name
         self.end = end
         self._calls = calls
         self._reader = FrameReader(token, _MOST_BYTES)
         self._line = b""
+        self.n_received = 0
+        """Messages so far."""
 
     def receive(self) -> None:
         """Log the messages that have arrived; raises DamagedError if the FMU has written between them."""
         self._reader.add(self.end.read_all())
         while (message := self._reader.next()) is not None:
+            self.n_received += 1
             kind, content = decoded(tuple[str, bytes], message)
             if kind not in _CONTENTS:
                 raise DamagedError(f"a message for the log of the kind '{kind}'")
