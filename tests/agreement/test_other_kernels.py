@@ -53,6 +53,8 @@ OBSERVER = "tests/unit/test_observer_in_c.py"
 """The same for events that FMUs execute themselves."""
 GROWTH = "tests/unit/test_growth.py"
 """Ranges of rows."""
+LINK = "tests/agreement/test_link.py"
+"""Messages over a socket."""
 ELEMENTS = "tests/unit/test_elements_in_c.py"
 """Elements of semantic adaptation."""
 
@@ -545,7 +547,17 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
     chosen += " and not (every_kind_of_input and (versions0 or versions1))"
     chosen += " and not large and not subnormal and not distributed"  # of numbers, a few of each kind are enough
     run = server.run(
-        kernel, *AGREEMENT, LOOPS, CONTROLLER, WATCH, OBSERVER, ELEMENTS, NUMBERS, "-k", chosen
+        kernel,
+        *AGREEMENT,
+        LOOPS,
+        CONTROLLER,
+        WATCH,
+        OBSERVER,
+        ELEMENTS,
+        NUMBERS,
+        LINK,
+        "-k",
+        chosen,
     )
     server.close()
     assert run.status == 0, run.output[-6000:]

@@ -108,6 +108,7 @@ class Listener:
 
     def _greet(self, connection: socket.socket, who: Any) -> None:
         """Find out whether it is a run, and serve it when both of its connections are there."""
+        found = None
         try:
             with suppress(OSError):
                 found = greeted(connection, self._secret)
@@ -200,7 +201,9 @@ class _Served:
         except (EOFError, OSError):
             pass  # the run has gone
         except Exception as error:
-            if not isinstance(error, (FmimasterError, DamagedError)):
+            if isinstance(error, DamagedError):
+                error = OptionError(f"The host got {error}, and has closed the connection.")
+            elif not isinstance(error, FmimasterError):
                 log.exception("'%s' of %s has ended by an error.", name, self._who)
             with suppress(OSError):
                 self._control.send(MessageKind.REFUSED, plain_error(error), PATIENCE)
@@ -343,8 +346,15 @@ class _Served:
                 return
             if kind is not MessageKind.REQUEST:
                 raise DamagedError(f"{kind.name} where a request was expected")
-            name, arguments = from_bytes(content)
-            if name not in REQUESTS or not isinstance(arguments, tuple):
+            request = _read(content)
+            if not (isinstance(request, tuple) and len(request) == 2):
+                raise DamagedError("what is no request")
+            name, arguments = request
+            if (
+                not isinstance(name, str)
+                or name not in REQUESTS
+                or not isinstance(arguments, tuple)
+            ):
                 raise DamagedError("a request that is not known")
             with suppress(OSError):  # it has ended
                 process.channel.send((name, arguments), STARTING_TIMEOUT)
@@ -370,11 +380,21 @@ def _started(content: bytes) -> Started:
     ------
     DamagedError
     """
-    try:
-        found = from_bytes(content)
-    except FileError as error:
-        raise DamagedError(str(error)) from error
+    found = _read(content)
     kinds = (InstancePlan, tuple, InstanceOptions, bool, int, int, int | None)
     if not isinstance(found, Started) or not all(map(isinstance, found, kinds)):
         raise DamagedError("something else than an instance")
     return found
+
+
+def _read(content: bytes) -> Any:
+    """Plain data of a run.
+
+    Raises
+    ------
+    DamagedError
+    """
+    try:
+        return from_bytes(content)
+    except Exception as error:  # of whatever a stranger has written
+        raise DamagedError(f"what is no data ({type(error).__name__}: {error})") from error

@@ -28,7 +28,7 @@ from fmimaster.apart.connection import (
 from fmimaster.apart.plain import DamagedError, error_of
 from fmimaster.apart.streams import wait
 from fmimaster.base.codec import as_bytes
-from fmimaster.base.errors import FmuLostError, InputError, OptionError
+from fmimaster.base.errors import FmimasterError, FmuLostError, InputError, OptionError
 from fmimaster.base.installation import installed_version
 from fmimaster.base.text import bytes_in_words
 from fmimaster.kernel._kernel import ffi, lib
@@ -180,6 +180,8 @@ class RemoteProcess:
 
     def _refused(self, content: bytes) -> NoReturn:
         error = error_of(content)
+        if not isinstance(error, FmimasterError):
+            raise OptionError(f"The host at {self.address} has failed: {error}") from error
         self.mark(error)
         raise error
 
