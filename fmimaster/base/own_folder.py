@@ -21,7 +21,7 @@ if sys.platform == "win32":
 
     _OPEN = os.O_RDWR | os.O_BINARY
 
-    def _lock(number: int, *, wait: bool) -> None:
+    def lock_file(number: int, *, wait: bool) -> None:
         """Lock a file, or raise OSError; nobody holds it for long while it is waited for."""
         msvcrt.locking(number, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
 
@@ -46,7 +46,7 @@ else:
 
     _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
 
-    def _lock(number: int, *, wait: bool) -> None:
+    def lock_file(number: int, *, wait: bool) -> None:
         """Lock a file, or raise OSError."""
         fcntl.flock(number, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -106,7 +106,7 @@ def _locked_file() -> tuple[int, Path]:
     while True:
         number, name = tempfile.mkstemp(_SUFFIX, _PREFIX)
         with suppress(OSError):  # a file system without locks
-            _lock(number, wait=True)
+            lock_file(number, wait=True)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.stat(name), os.fstat(number)):
                 return number, Path(name)
@@ -136,7 +136,7 @@ def _remove_if_dead(lock: Path) -> None:
         found = os.fstat(number)
         if not stat.S_ISREG(found.st_mode) or not _is_ours(found):
             return
-        _lock(number, wait=False)
+        lock_file(number, wait=False)
         folder = lock.with_suffix("")
         if folder.is_symlink() or (folder.exists() and not _is_ours(folder.stat())):
             return

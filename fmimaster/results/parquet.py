@@ -7,7 +7,8 @@ very long continues in ``fmimaster.1``, ``fmimaster.2``, …).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count, takewhile
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -144,13 +145,7 @@ class ParquetWriter(BinaryWriter):
     """Writes a Parquet file in groups of rows."""
 
     def begin(self, file: BinaryIO, block: Table) -> None:
-        arrow = _arrow()
-        fields = [arrow.field("time", arrow.float64(), metadata={_UNIT: b"s"})]
-        for name, values in block.columns.items():
-            kind = _type(arrow, values)
-            unit = block.units.get(name)
-            fields.append(arrow.field(name, kind, metadata=unit and {_UNIT: unit.encode()}))
-        self._schema = arrow.schema(fields)
+        self._schema = schema_of(block, {"time": "s", **block.units})
         self._writer = _arrow("pyarrow.parquet").ParquetWriter(file, self._schema)
         self._waiting: list[Any] = []
 
@@ -174,6 +169,34 @@ class ParquetWriter(BinaryWriter):
     def _hand_on(self) -> None:
         self._writer.write_table(_arrow().Table.from_batches(self._waiting, self._schema))
         self._waiting.clear()
+
+
+def schema_of(columns: Mapping[str, NDArray[Any]], units: Mapping[str, str]) -> Any:
+    """The names, types and units of columns, for Arrow."""
+    arrow = _arrow()
+    return arrow.schema(
+        [
+            arrow.field(
+                name,
+                _type(arrow, values),
+                metadata={_UNIT: units[name].encode()} if name in units else None,
+            )
+            for name, values in columns.items()
+        ]
+    )
+
+
+def batch_of(columns: Mapping[str, NDArray[Any]], units: Mapping[str, str]) -> Any:
+    """Columns as a part of a file, with a copy of their values."""
+    arrow, schema = _arrow(), schema_of(columns, units)
+    values = [_written(arrow, v, f.type) for v, f in zip(columns.values(), schema, strict=True)]
+    return arrow.record_batch(values, schema=schema)
+
+
+def write_batches(stream: BinaryIO, batches: Sequence[Any]) -> None:
+    """Write a file of parts with the same columns."""
+    with _arrow("pyarrow.parquet").ParquetWriter(stream, batches[0].schema) as writer:
+        writer.write_table(_arrow().Table.from_batches(batches))
 
 
 def _keys() -> Iterator[str]:
@@ -205,6 +228,19 @@ def read_parquet(path: Path) -> tuple[Table, Facts]:
     FileError
         If the file cannot be read, has nested columns, or its first column is not ``time``.
     """
+    with opened(path) as file:
+        return _table(path, file.read(), file.metadata.metadata or {})
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """A Parquet file of plausible size with columns that can be read, as ``pyarrow.parquet.ParquetFile``.
+
+    Raises
+    ------
+    FileError
+        If it is another file, also while it is read.
+    """
     arrow, parquet = _arrow(), _arrow("pyarrow.parquet")
     with decoding(path, "a Parquet file", arrow.ArrowException), open_file(path) as stream:
         file = parquet.ParquetFile(stream)
@@ -213,8 +249,7 @@ def read_parquet(path: Path) -> tuple[Table, Facts]:
             _check_kind(arrow, path, field)
         _check_size(path, file, stream)
         texts = [f.name for f in file.schema_arrow if _is_text(arrow, f.type)]
-        file = parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
-        return _table(path, file.read(), file.metadata.metadata or {})
+        yield parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
 
 
 def _check_size(path: Path, file: Any, stream: IO[bytes]) -> None:
@@ -262,12 +297,9 @@ def _is_text(arrow: Any, kind: Any) -> bool:
 def _table(path: Path, read: Any, facts: Mapping[bytes, bytes]) -> tuple[Table, Facts]:
     if "time" not in read.column_names:
         raise FileError(f"'{path}' has no column 'time'.")
-    columns = {name: _read(read[name]) for name in read.column_names}
-    units = {
-        field.name: field.metadata[_UNIT].decode("utf-8", "replace")
-        for field in read.schema
-        if field.name != "time" and field.metadata and _UNIT in field.metadata
-    }
+    columns = {name: values_read(read[name]) for name in read.column_names}
+    units = units_in(read.schema)
+    units.pop("time", None)
     document = b"".join(
         facts[key] for key in takewhile(facts.__contains__, map(str.encode, _keys()))
     )
@@ -275,7 +307,16 @@ def _table(path: Path, read: Any, facts: Mapping[bytes, bytes]) -> tuple[Table, 
     return Table(time=time, columns=columns, units=units), Facts(path, document)
 
 
-def _read(column: Any) -> NDArray[Any]:
+def units_in(schema: Any) -> dict[str, str]:
+    """Name → unit of the columns that have one."""
+    return {
+        field.name: field.metadata[_UNIT].decode("utf-8", "replace")
+        for field in schema
+        if field.metadata and _UNIT in field.metadata
+    }
+
+
+def values_read(column: Any) -> NDArray[Any]:
     arrow = _arrow()
     types, kind = arrow.types, column.type
     if types.is_dictionary(kind):  # equal values are one object

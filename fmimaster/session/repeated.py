@@ -184,6 +184,11 @@ class RepeatedRuns:
         """The start values that can vary."""
         return (*self._varied,)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether further runs can be made: neither closed, nor interrupted, nor ended by an FMU that calls ``exit()``."""
+        return self._is_open
+
     def __call__(self, values: Mapping[str, Any] = MappingProxyType({})) -> Results:
         """One run.
 
