@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from fmimaster.session.stepwise import Run as Run
     from fmimaster.session.work_thread import Progress as Progress
     from fmimaster.studies.probing.probe import probe as probe
+    from fmimaster.studies.sweeps.sweep import sweep as sweep
     from fmimaster.system.builder import SystemBuilder as SystemBuilder
     from fmimaster.system.python_component import PythonComponent as PythonComponent
     from fmimaster.system.read import read_system as read_system

@@ -22,6 +22,7 @@ COMMANDS = (
     "optimize",
     "stability",
     "budget",
+    "sweep",
     "plot",
     "steps",
     "conformance",

@@ -38,6 +38,7 @@ BELOW = [
     "front",
     "studies/probing",
     "studies/optimization",
+    "studies/sweeps",
     "studies/stability",
     "studies/demos",
     "conformance",

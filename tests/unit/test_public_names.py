@@ -47,6 +47,7 @@ def test_the_rooms_that_users_know() -> None:
         "steps",
         "studies",
         "studies.optimization",
+        "studies.sweeps",
         "system",
     ]
 
@@ -68,6 +69,7 @@ def test_few_names_are_at_the_top() -> None:
         "reference_path",
         "resume",
         "simulate",
+        "sweep",
         "validate",
     }
 
