@@ -61,6 +61,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--json", action="store_true", help="print the result as JSON")
     add = group(parser, "Processes").add_argument
     add("--workers", type=int, metavar="N", help="runs at the same time (default: one per core)")
+    dask = "make the runs on a Dask cluster, by the address of its scheduler; or local: a small one on this machine"
+    add("--dask", metavar="ADDRESS", help=dask)
     add = group(parser, "Messages and logs").add_argument
     add("--no-progress", action="store_true", help="do not show how far it is")
 
@@ -93,7 +95,12 @@ def run(arguments: Namespace) -> int:
 def _executor(arguments: Namespace) -> SweepExecutor:
     from fmimaster.studies.sweeps.executors import Processes
 
-    return Processes(arguments.workers)
+    if arguments.dask is None:
+        return Processes(arguments.workers)
+    from fmimaster.studies.sweeps.on_dask import Dask
+
+    address = None if arguments.dask == "local" else arguments.dask
+    return Dask(address, arguments.workers)
 
 
 def _design(arguments: Namespace) -> Design:

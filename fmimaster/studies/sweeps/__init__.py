@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fmimaster.studies.sweeps.executors import Processes as Processes
     from fmimaster.studies.sweeps.executors import SweepExecutor as SweepExecutor
     from fmimaster.studies.sweeps.executors import ThisProcess as ThisProcess
+    from fmimaster.studies.sweeps.on_dask import Dask as Dask
     from fmimaster.studies.sweeps.sweep import SweepProgress as SweepProgress
     from fmimaster.studies.sweeps.swept import SweptRuns as SweptRuns
 else:

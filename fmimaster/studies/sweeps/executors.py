@@ -28,7 +28,7 @@ _MOST_OUTPUT = 400
 """Letters of what was printed last that an error has."""
 _RUN, _RESULT, _ERROR = b"r", b"a", b"e"
 """What a message of a worker is."""
-_AHEAD = 2
+AHEAD = 2
 """Chunks for each worker: the next one is there when one is ready."""
 
 
@@ -37,6 +37,11 @@ class Team(ABC):
 
     places: int
     """Chunks that can be given at one time."""
+
+    @property
+    @abstractmethod
+    def pending(self) -> int:
+        """Chunks that were given, and whose results have not come."""
 
     @abstractmethod
     def give(self, chunk: Chunk) -> None:
@@ -79,6 +84,10 @@ class _Alone(Team):
         self._worker = worker
         self._given = deque[Chunk]()
 
+    @property
+    def pending(self) -> int:
+        return len(self._given)
+
     def give(self, chunk: Chunk) -> None:
         self._given.append(chunk)
 
@@ -115,7 +124,7 @@ class Processes(TypedArguments, SweepExecutor):
             kept.put(one)
         with ThreadPoolExecutor(workers, thread_name_prefix="sweep") as pool:
             try:
-                yield _Pool(pool, kept, _AHEAD * workers)
+                yield _Pool(pool, kept, AHEAD * workers)
             finally:
                 stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -129,6 +138,10 @@ class _Pool(Team):
     ) -> None:
         self._pool, self._kept, self.places = pool, kept, places
         self._futures: set[Future[ChunkResult]] = set()
+
+    @property
+    def pending(self) -> int:
+        return len(self._futures)
 
     def give(self, chunk: Chunk) -> None:
         self._futures.add(self._pool.submit(self._run, chunk))

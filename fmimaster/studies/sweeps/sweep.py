@@ -148,7 +148,8 @@ def sweep(
         given = [scalars] if isinstance(scalars, str) else scalars
         scalars = named_scalars(given, prepared.plan.recorded)
         refuse_taken([f"{how}({name})" for how, name in scalars.chosen], [*runs.columns])
-    work = SweepWork(simulation, (*runs.columns,), scalars, rows)
+    identity = fingerprint(simulation, [prepared])
+    work = SweepWork(simulation, (*runs.columns,), scalars, rows, identity)
     description = Description.of(
         {
             "system": prepared.description.system.name,
@@ -156,7 +157,7 @@ def sweep(
             "design": {**design.facts(), "hash": runs.digest},
             "scalars": _scalar_facts(scalars),
             "rows": rows,
-            "simulation": fingerprint(simulation, [prepared]),
+            "simulation": identity,
             "settings": {name: str(value) for name, value in simulation.changed().items()},
         }
     )
@@ -198,6 +199,10 @@ def _what_stays(data_set: DataSet) -> Iterator[None]:
         raise FileError(
             f"{error} {words()}. Make room, or mend the folder; then the same call makes the others."
         ) from error
+    except OptionError as error:
+        if not data_set.done.any():
+            raise
+        raise OptionError(f"{error} {words()}.") from error
 
 
 class Shared:
@@ -214,14 +219,11 @@ class Shared:
 
     def make(self, team: Team) -> None:
         """Make all of them."""
-        pending = 0
         self._tell()
-        while self._left or pending:
-            while self._left and pending < team.places:
+        while self._left or team.pending:
+            while self._left and team.pending < team.places:
                 team.give(self._next(team.places))
-                pending += 1
             for found in team.results(_LOOK):
-                pending -= 1
                 self._take(found)
             self._tell()
         self._data_set.end()

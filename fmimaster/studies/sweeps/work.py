@@ -148,12 +148,15 @@ class SweepWork:
         Of the parameters.
     keeps_rows : bool
         Whether all rows are kept, and not only scalars.
+    fingerprint
+        What the simulation is where the sweep was started: what → hash or version.
     """
 
     simulation: Simulation
     names: tuple[str, ...]
     scalars: Scalars
     keeps_rows: bool
+    fingerprint: Mapping[str, str]
 
     def pickled(self) -> bytes:
         """As bytes, for other processes.
@@ -172,7 +175,7 @@ class SweepWork:
             why = f"cannot be sent to another process ({error})"
         try:
             # Dask brings it; it can send functions of scripts
-            import cloudpickle  # type: ignore[import-untyped]
+            import cloudpickle
 
             return cloudpickle.dumps(self)  # type: ignore[no-any-return]
         except ImportError:
