@@ -230,8 +230,9 @@ class _Redirection:
         self._pipe: tuple[object, ...] = ()
         # not the end of the pipe: a process that the FMU has started may keep the pipe open
         self._end = os.urandom(16).hex().encode()
-        self._is_read = threading.Semaphore(0)
+        self._is_read = threading.Lock()
         """Released for each end that was read."""
+        self._is_read.acquire()
         self._is_last = False
         self._reader = threading.Thread(target=self._read, daemon=True)
 

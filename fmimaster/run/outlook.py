@@ -113,7 +113,16 @@ class Lookout:
         """By a formula."""
         s = self._state
         now, memory, cause = s.time, s.memory, points.cause
-        times = points.times(now, self.limit(until), self._rows.capacity + 1)
+        limit = self.limit(until)
+        if (
+            s.pauses
+            and limit is until
+            and isinstance(until.ticks, int)
+            and until < s.calendar.first
+        ):
+            # a pause at one of the points has no effect on the step to it
+            limit = Instant(until.seconds, until.ticks + 1)
+        times = points.times(now, limit, self._rows.capacity + 1)
         if len(times) < 3:
             return None
         codes = None if cause is GRID else np.zeros(len(times) - 1, np.int64)

@@ -321,6 +321,8 @@ class Attendance:
     def _show(self, session: Session) -> None:
         """Call the progress callback. If it returns False, the run ends after the present step, even if that takes
         long."""
+        if self._progress is silent:
+            return
         progress = Progress(
             session.start.seconds,
             session.time,

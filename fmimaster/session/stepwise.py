@@ -8,10 +8,11 @@ import weakref
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, unknown_attribute
-from fmimaster.instants.grid import nearest
+from fmimaster.instants.grid import nearest, rounding
 from fmimaster.instants.instant import Instant, exact
 from fmimaster.results.results import Results
 from fmimaster.session.access import Access
@@ -92,8 +93,12 @@ class Run:
         self._access = Access(self._session)
         if self._session.has_other_states and not self.is_finished:
             self._do(lambda: self._attendance.order(self._access.read_settable))
-        reached = self._session.state.time
-        self._at = self._session.prepared.schedule.time_of(reached)
+        schedule = self._session.prepared.schedule
+        self._at, base = schedule.time_of(self._session.state.time), schedule.base
+        ends, size = (schedule.start, schedule.stop), schedule.rule.exact_size
+        self._first, self._last, self._size = map(base.ticks, (*ends, size))
+        near = max(rounding(float(t), float(schedule.stop - schedule.start)) for t in ends)
+        self._near = ceil(near * base.resolution) + 1
 
     if not TYPE_CHECKING:  # for type checkers, an unknown attribute stays an error
 
@@ -206,7 +211,20 @@ class Run:
             raise _busy()
         pace.stop_clock()
 
+    def _ticks_of_point(self, time: Fraction) -> int | None:
+        """The ticks of a time that is plainly a point of the run: on its one grid, and not near its start or end. In
+        integers, since fractions take longer than a step."""
+        schedule = self._session.prepared.schedule
+        parts, rest = divmod(schedule.base.resolution, time.denominator)
+        ticks, near = time.numerator * parts, self._near
+        is_point = (
+            not (rest or (ticks - self._first) % self._size) and len(schedule.rule.sizes) == 1
+        )
+        return ticks if is_point and self._first + near < ticks < self._last - near else None
+
     def _on_grid(self, time: Fraction) -> Fraction:
+        if self._ticks_of_point(time) is not None:
+            return time
         schedule = self._session.prepared.schedule
         time = nearest(time, schedule.start, schedule.rule.exact_size)
         return nearest(time, schedule.stop, schedule.stop - schedule.start)
@@ -220,6 +238,8 @@ class Run:
             If it cannot.
         """
         schedule = self._session.prepared.schedule
+        if (ticks := self._ticks_of_point(target)) is not None:
+            return schedule.base.instant(ticks)
         sizes = schedule.rule.sizes
         if target != schedule.stop and all((target - schedule.start) % size for size in sizes):
             fixed = [

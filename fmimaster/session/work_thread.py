@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import _signal  # type: ignore[import-not-found] # signal makes enumerations of all, which takes longer than a step
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -95,10 +95,9 @@ class Signals:
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
             for number in ENDING:
-                handler = signal.getsignal(number)
-                if callable(handler) and not isinstance(handler, signal.Handlers):
+                if callable(handler := _signal.getsignal(number)):
                     self._before[number] = handler
-                    signal.signal(number, self._heard)
+                    _signal.signal(number, self._heard)
         return self
 
     @property
@@ -120,7 +119,7 @@ class Signals:
 
     def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            _signal.signal(number, handler)
         if self.raised and error is None:  # it arrived after the end of the run
             raise self.raised[0]
 

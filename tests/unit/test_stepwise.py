@@ -30,6 +30,7 @@ from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Waveform
 from fmimaster.events import LookAhead, NoEventClock
 from fmimaster.inputs import FIRST_ORDER, LINEAR
 from fmimaster.run import Backend
+from fmimaster.run.executor import Repeated
 from fmimaster.steps import PID, EmbeddedOrders, FreeStep, MultiRate
 
 CAR = reference_path("systems/quarter-car-a-fmi3.ssp")
@@ -400,6 +401,25 @@ def test_a_run_that_is_forgotten_leaves_no_thread() -> None:
     for thread in threads:
         thread.join(5.0)
         assert not thread.is_alive()
+
+
+def test_an_advance_starts_no_thread_and_does_its_steps_in_one_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Simulation(CAR, stop_time=1, step_size=0.125).start() as run:
+        executor = run._session.executor
+        calls, started, repeat = list[int](), list[object](), executor.repeat
+
+        def counted(*given: Any) -> Repeated:
+            calls.append(len(given[2]))
+            return repeat(*given)
+
+        monkeypatch.setattr(executor, "repeat", counted)
+        monkeypatch.setattr(threading.Thread, "start", started.append)
+        run.advance(0.25)
+        run.advance_to(0.75)
+        assert calls == [3, 5]
+        assert not started
 
 
 def test_attributes_of_other_libraries_have_a_hint() -> None:
