@@ -112,6 +112,10 @@ class RealTime(Hook):
         self.numbers[:] = numbers
         self.stop_clock()
 
+    def begin_anew(self) -> None:
+        """The next run has its own clock."""
+        self.numbers[:] = 0
+
     def twin(self, store: ValueStore) -> Twin:
         """The same in C."""
         del store

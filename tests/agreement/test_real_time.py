@@ -154,6 +154,13 @@ def test_a_resumed_run_starts_its_clock_anew(tmp_path: Path) -> None:
     assert found.steps == 1000
 
 
+def test_each_repeated_run_has_its_own_clock() -> None:
+    simulation = Simulation(CAR, stop_time=0.1, real_time_factor=FAST)
+    with simulation.repeated() as runs:
+        found = [runs().statistics.real_time for _ in range(3)]
+    assert [one and one.steps for one in found] == [100, 100, 100]
+
+
 def test_only_the_run_itself_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     monkeypatch.setattr(RealTime, "begin_at", lambda self, _: made.append(self))
