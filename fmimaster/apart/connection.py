@@ -285,6 +285,7 @@ class HostConnection(End):
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        connection.setblocking(False)
         super().__init__(connection.fileno())
         self._came = bytearray()
         self.most = 1 << 16

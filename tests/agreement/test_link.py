@@ -19,14 +19,11 @@ pytestmark = [
     pytest.mark.skipif(native_executor() is None, reason="the kernel is not built"),
 ]
 
-N = 3
-"""Values of a segment."""
-
 
 class Ends:
-    """A run and a host, connected by a pair of sockets, with one segment that is doubled when it is read."""
+    """A run and a host, connected by a pair of sockets, with one segment of n values that each call in the host doubles."""
 
-    def __init__(self) -> None:
+    def __init__(self, n: int = 3) -> None:
         from fmimaster.kernel._kernel import ffi, lib
 
         self.ffi, self.lib = ffi, lib
@@ -39,16 +36,16 @@ class Ends:
         self.run.link.socket = self.sockets[0].fileno()
         self.run.at = self.run.kept_from = self.new("double[1]")
         self.run.look = self.function("int(*)(void *)", lambda _: 1)
-        self.place = np.zeros(N)
+        self.place = np.zeros(n)
         self.remote = self.new("fm_remote *")
         self.remote.owner, self.remote.bytes = self.run, self.place.nbytes
         self.remote.place = ffi.from_buffer(self.place)
         self.remote.fresh = 7
-        self.values = np.zeros(N)
+        self.values = np.zeros(n)
         self.segment = self.new("fm_segment *")
         self.segment.self = self.remote
         self.segment.values = ffi.from_buffer(self.values)
-        self.there = np.zeros(N)
+        self.there = np.zeros(n)
         segment = self.new("fm_segment *")
         segment.values = ffi.from_buffer(self.there)
         segment.transfer = self.function("int(*)(const fm_segment *)", self.double)
@@ -75,7 +72,7 @@ class Ends:
     def ask(self) -> bytes:
         """Set values and read them, as far as the message: its bytes, which the host does not get."""
         self.sockets[0].shutdown(socket.SHUT_RD)  # no answer comes
-        self.values[:] = [1.0, 2.0, 3.0]
+        self.values[:] = range(1, 1 + len(self.values))
         self.lib.fm_isolated_set(self.segment)
         assert self.lib.fm_isolated_get(self.segment) == self.lib.FM_ERROR
         return self.sockets[1].recv(1 << 20)
@@ -95,7 +92,7 @@ class Ends:
         """Set values and read them, where this is the answer; returns the status."""
         self.sockets[1].sendall(answer)
         self.sockets[1].shutdown(socket.SHUT_WR)
-        self.values[:] = [1.0, 2.0, 3.0]
+        self.values[:] = range(1, 1 + len(self.values))
         self.lib.fm_isolated_set(self.segment)
         return int(self.lib.fm_isolated_get(self.segment))
 
@@ -108,22 +105,24 @@ class Ends:
 
 
 @cache
-def exchanged() -> tuple[bytes, bytes]:
+def exchanged(n: int = 3) -> tuple[bytes, bytes]:
     """A message, and the answer to it."""
-    with Ends() as ends:
+    with Ends(n) as ends:
         asked = ends.ask()
-    with Ends() as ends:
+    with Ends(n) as ends:
         answer = ends.serve(asked)
         assert ends.host.link.is_closed
         assert not ends.host.link.is_damaged
     return asked, answer
 
 
-def test_values_are_set_and_read() -> None:
-    _, answer = exchanged()
-    with Ends() as ends:
+@pytest.mark.parametrize("n", [3, 8000])
+def test_values_are_set_and_read(n: int) -> None:
+    """Also if they are more than are received at one time."""
+    _, answer = exchanged(n)
+    with Ends(n) as ends:
         assert ends.take(answer) == ends.lib.FM_OK
-        np.testing.assert_array_equal(ends.values, [4.0, 8.0, 12.0])  # doubled by both calls
+        np.testing.assert_array_equal(ends.values, 4.0 * np.arange(1, n + 1))  # by both calls
 
 
 def changed(content: bytes, at: int, new: bytes, end: int) -> bytes:
