@@ -352,6 +352,14 @@ class HostConnection(End):
                 return None
             came += part
 
+    def give_to_kernel(self, patience: int) -> int:
+        """The socket for the kernel, which waits for what comes; for so many microseconds at one time, 0 without end."""
+        self._socket.setblocking(True)
+        self._socket.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, patience)
+        )
+        return self.fileno()
+
     def shut(self) -> None:
         """Let both sides find the end of the connection; for any thread."""
         with suppress(OSError):

@@ -1277,7 +1277,7 @@ typedef struct {
     size_t size;
 } fm_part;
 typedef struct {
-    int socket; /* whose calls do not wait */
+    int socket; /* that waits as long as look may wait */
     int is_closed, is_damaged; /* what has come is no message, or not what was asked for */
     fm_spin spin;
     uint32_t number, logged; /* of the message that comes */

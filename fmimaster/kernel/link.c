@@ -28,9 +28,9 @@ void fm_take_head(fm_message *to, const fm_message *from)
 /* Sending ------------------------------------------------------------------------------------------------------------- */
 
 /* Returns whether it waits no more. */
-static int is_given_up(fm_link *l, int to_send)
+static int is_given_up(const fm_link *l)
 {
-    return fm_wait_for_socket(l->socket, to_send, l->look ? PATIENCE : -1) && l->look && l->look(l->self);
+    return l->look && l->look(l->self);
 }
 
 static int push(fm_link *l, const char *from, size_t n)
@@ -39,7 +39,9 @@ static int push(fm_link *l, const char *from, size_t n)
         ptrdiff_t sent = fm_send(l->socket, from, n);
         if (sent < 0)
             l->is_closed = 1;
-        if (l->is_closed || (sent == 0 && is_given_up(l, 1)))
+        if (sent == 0)
+            fm_wait_to_send(l->socket, PATIENCE);
+        if (l->is_closed || (sent == 0 && is_given_up(l)))
             return FM_ERROR;
         from += sent;
         n -= (size_t)sent;
@@ -97,11 +99,10 @@ int fm_link_refuse(fm_link *l)
     return FM_ERROR;
 }
 
-static int has_received(void *link)
+static int receive_some(fm_link *l, int waits)
 {
-    fm_link *l = link;
     if (l->begin == l->end && !l->is_closed) {
-        ptrdiff_t n = fm_receive(l->socket, l->received, FM_LINK_ROOM);
+        ptrdiff_t n = fm_receive(l->socket, l->received, FM_LINK_ROOM, waits);
         l->is_closed = n < 0;
         l->begin = 0;
         l->end = n < 0 ? 0 : (size_t)n;
@@ -109,11 +110,16 @@ static int has_received(void *link)
     return l->begin != l->end || l->is_closed;
 }
 
+static int has_received(void *link)
+{
+    return receive_some(link, 0);
+}
+
 static int receive(fm_link *l)
 {
     if (!spin(&l->spin, l->head.is_crowded, has_received, l))
-        while (!has_received(l))
-            if (is_given_up(l, 0))
+        while (!receive_some(l, 1))
+            if (is_given_up(l))
                 return FM_ERROR;
     return l->is_closed ? FM_ERROR : FM_OK;
 }

@@ -144,9 +144,9 @@ void fm_wake(uint32_t *word, uintptr_t event)
     SetEvent((HANDLE)event);
 }
 
-ptrdiff_t fm_receive(int socket, void *to, size_t n)
+ptrdiff_t fm_receive(int socket, void *to, size_t n, int waits)
 {
-    (void)socket, (void)to, (void)n;
+    (void)socket, (void)to, (void)n, (void)waits;
     return -1;
 }
 
@@ -156,10 +156,9 @@ ptrdiff_t fm_send(int socket, const void *from, size_t n)
     return -1;
 }
 
-int fm_wait_for_socket(int socket, int to_send, int64_t nanoseconds)
+void fm_wait_to_send(int socket, int64_t nanoseconds)
 {
-    (void)socket, (void)to_send, (void)nanoseconds;
-    return 1;
+    (void)socket, (void)nanoseconds;
 }
 
 /* Before an exit() of any C runtime all other threads are ended; atexit() of a DLL is too late for that, and within a handler
@@ -328,9 +327,9 @@ static ptrdiff_t moved(ptrdiff_t n)
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : n;
 }
 
-ptrdiff_t fm_receive(int socket, void *to, size_t n)
+ptrdiff_t fm_receive(int socket, void *to, size_t n, int waits)
 {
-    ptrdiff_t got = recv(socket, to, n, MSG_DONTWAIT);
+    ptrdiff_t got = recv(socket, to, n, waits ? 0 : MSG_DONTWAIT);
     return got ? moved(got) : -1; /* 0: the other end is closed */
 }
 
@@ -339,10 +338,10 @@ ptrdiff_t fm_send(int socket, const void *from, size_t n)
     return moved(send(socket, from, n, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-int fm_wait_for_socket(int socket, int to_send, int64_t nanoseconds)
+void fm_wait_to_send(int socket, int64_t nanoseconds)
 {
-    struct pollfd its = {socket, to_send ? POLLOUT : POLLIN, 0};
-    return !poll(&its, 1, nanoseconds < 0 ? -1 : (int)(nanoseconds / (1000 * MICROSECOND)));
+    struct pollfd its = {socket, POLLOUT, 0};
+    poll(&its, 1, (int)(nanoseconds / (1000 * MICROSECOND)));
 }
 
 #if defined(__linux__)

@@ -147,12 +147,13 @@ int fm_wait(const uint32_t *word, uint32_t value, uintptr_t event, int64_t nanos
 /* Wake the process that waits for that word. */
 void fm_wake(uint32_t *word, uintptr_t event);
 
-/* Sockets; Windows has none here. What has come, at most n bytes: how many, 0 if none has come, -1 if no more will. */
-ptrdiff_t fm_receive(int socket, void *to, size_t n);
+/* Sockets; Windows has none here. What has come, at most n bytes: how many, 0 if none has come, -1 if no more will. If it waits,
+ * it sleeps until some have come, or as long as the socket may wait. */
+ptrdiff_t fm_receive(int socket, void *to, size_t n, int waits);
 /* How many bytes were taken to be sent; -1 if none will be. */
 ptrdiff_t fm_send(int socket, const void *from, size_t n);
-/* Sleep until bytes have come, or until some can be sent; returns whether the time in ns is over, -1 for no end. */
-int fm_wait_for_socket(int socket, int to_send, int64_t nanoseconds);
+/* Sleep until some can be sent, or until the time in ns is over. */
+void fm_wait_to_send(int socket, int64_t nanoseconds);
 
 /* Have a function called when this process calls exit(); on Windows when a DLL does that is loaded later. Returns 0 if that is
  * not possible. */

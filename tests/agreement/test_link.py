@@ -29,7 +29,7 @@ class Ends:
         self.ffi, self.lib = ffi, lib
         self.sockets = socket.socketpair()
         for one in self.sockets:
-            one.setblocking(False)
+            one.setblocking(True)
         self.kept: list[Any] = []
         self.run = self.new("fm_isolated *")
         self.run.message, self.run.link = self.new("fm_message *"), self.new("fm_link *")
@@ -84,7 +84,7 @@ class Ends:
         while self.lib.fm_host_serve(self.host) == self.lib.FM_OK:
             pass  # it is asked for a call in Python
         try:
-            return self.sockets[0].recv(1 << 20)
+            return self.sockets[0].recv(1 << 20, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return b""
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -138,6 +139,9 @@ def ip(*words: str) -> None:
         pytest.skip(f"no network namespaces here: {done.stderr.strip()}")
 
 
+_NUMBERS = count()  # a cable that is removed has its name for a moment
+
+
 @contextmanager
 def machine(number: int) -> Iterator[tuple[str, str]]:
     """A network namespace with a cable to this one: its name, and its address."""
@@ -162,7 +166,8 @@ def machine(number: int) -> Iterator[tuple[str, str]]:
 def hosts_on_machines(n: int) -> Iterator[list[RunningHost]]:
     with ExitStack() as stack:
         found = []
-        for number in range(n):
+        for _ in range(n):
+            number = next(_NUMBERS)
             name, address = stack.enter_context(machine(number))
             options = ("--listen", f"{address}:7000", "--unencrypted")
             within = ("ip", "netns", "exec", name)
@@ -179,7 +184,7 @@ def test_hosts_on_machines_of_their_own_are_lost() -> None:
 @pytest.mark.thorough
 def test_a_network_that_has_gone_is_noticed_on_both_sides() -> None:
     with hosts_on_machines(1) as [host]:
-        cable = f"fm{os.getpid() % 100000}-0"
+        cable = f"fm{os.getpid() % 100000}-{host.address.split('.')[2]}"
         begun = list[float]()
 
         def pull() -> None:

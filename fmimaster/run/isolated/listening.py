@@ -100,9 +100,10 @@ class Listener:
             threading.Thread(target=self._greet, args=(connection, who), daemon=True).start()
 
     def _drop_late(self) -> None:
+        """Close connections whose second one does not come."""
         with self._lock:
             for session, (_, connection, until) in list(self._waiting.items()):
-                if monotonic() > until:
+                if self._is_closed or monotonic() > until:
                     connection.close()
                     del self._waiting[session]
 
@@ -150,6 +151,7 @@ class Listener:
             for one in served:
                 one.stop()
             served[0].has_ended.wait(_PERIOD)
+        self._drop_late()
         self._folder.remove()
 
 
@@ -176,7 +178,7 @@ class _Served:
     def __init__(
         self, control: socket.socket, steps: socket.socket, folder: Path, who: str
     ) -> None:
-        self._control, self._steps = HostConnection(control), steps
+        self._control, self._steps = HostConnection(control), HostConnection(steps)
         self._folder, self._who = folder, who
         self._unpacked: OwnFolder | None = None
         self._process: Process | None = None
@@ -294,7 +296,7 @@ class _Served:
             self._process = Process(
                 serve_linked,
                 (hosted,),
-                descriptors=[sending, *memory.descriptors, self._steps.fileno()],
+                descriptors=[sending, *memory.descriptors, self._steps.give_to_kernel(0)],
                 memory_limit=started.memory_limit,
             )
         finally:

@@ -43,6 +43,8 @@ STARTING_TIMEOUT = 60.0
 _ENDING_TIMEOUT = 5.0
 """Time in s in which a host says how a process has ended."""
 _EXAMPLE = bytes(ffi.buffer(ffi.new("fm_request *", (1, 2, 3.0, 4.0))))
+_LOOK = 20_000
+"""Time in us after which the kernel looks for a host that has not answered."""
 _CUT = "was lost with the connection to its host"
 
 
@@ -100,7 +102,7 @@ class RemoteProcess:
         self.channel = self
         self.log, self.output = _Part(), _Part()
         self.address, self._connection, self._steps = _first(started.planned.name, addresses)
-        link.socket = self._steps.fileno()
+        link.socket = self._steps.give_to_kernel(_LOOK)
         try:
             self._start(started.planned.source, started)
         except BaseException:
