@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmimaster.base.errors import OptionError
+from fmimaster.base.installation import check_matplotlib
 from fmimaster.base.text import aligned, count, section
 from fmimaster.commands import settings
 from fmimaster.commands.parser import group
+from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, write, write_json
 from fmimaster.configure.named import among
 
@@ -58,6 +60,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add("--scalar", action="append", default=[], metavar="TEXT", help=scalar)
     add("--rows", action="store_true", help="also keep the rows of all runs")
+    figure = "figure: the scalars over the parameters, and with --rows the outputs over time: .png, .pdf or .svg"
+    add("--figure", metavar="FILE", help=figure)
     add("--json", action="store_true", help="print the result as JSON")
     add = group(parser, "Processes").add_argument
     add("--workers", type=int, metavar="N", help="runs at the same time (default: one per core)")
@@ -72,6 +76,15 @@ def run(arguments: Namespace) -> int:
     from fmimaster.studies.sweeps.scalars import USUAL
     from fmimaster.studies.sweeps.sweep import sweep
 
+    if arguments.figure is not None:
+        check_matplotlib("--figure")
+        # slow to import
+        from fmimaster.results.plot import check_format, save_figure
+
+        check_format(arguments.figure)
+        check_outputs(
+            {"--figure": arguments.figure}, [arguments.system, arguments.input, arguments.design]
+        )
     design = _design(arguments)
     folder = Path(arguments.output_folder or f"{Path(arguments.system).stem}.sweep")
     with _Shown(arguments) as shown:
@@ -84,6 +97,9 @@ def run(arguments: Namespace) -> int:
             executor=_executor(arguments),
             progress=shown,
         )
+    if arguments.figure is not None:
+        save_figure(found.plot(), arguments.figure)
+        note(arguments, [f"figure: {arguments.figure}"])
     if arguments.json:
         write_json(facts(found))
     else:

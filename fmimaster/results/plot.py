@@ -49,7 +49,7 @@ from fmimaster.results.panels import Panel, clocks_of, panels
 from fmimaster.results.table import Table
 
 _FORMATS = (".pdf", ".png", ".svg")
-_TEXT = 8.0
+TEXT = 8.0
 """Size in points, that of a figure caption."""
 _LETTER = 0.062
 """Mean width of a letter of this size in inches."""
@@ -167,14 +167,16 @@ def plot_into(axes: Axes, table: Table, names: str | Sequence[str] | None = None
         values = numbers(chosen[name])
         if name in clocks or is_clocked(chosen.time, chosen[name]):
             ticks = values == 1.0 if name in clocks else np.isfinite(values)
-            axes.plot(chosen.time[ticks], values[ticks], "o", markersize=MARK, label=_plain(label))
+            axes.plot(
+                chosen.time[ticks], values[ticks], "o", markersize=MARK, label=plain_label(label)
+            )
             continue
         kind = "default" if chosen[name].dtype.kind == "f" else "steps-post"
-        axes.plot(chosen.time, values, label=_plain(label), drawstyle=kind)
+        axes.plot(chosen.time, values, label=plain_label(label), drawstyle=kind)
     axes.set_xlabel("time in s")
     if len(units) == 1:
         panel = Panel(names=tuple(drawn), unit=units.pop(), steps=False)
-        axes.set_ylabel(_plain(panel.label(_LONGEST_LINE)))
+        axes.set_ylabel(plain_label(panel.label(_LONGEST_LINE)))
     axes.legend()
 
 
@@ -217,7 +219,7 @@ def _empty_figure(
     drawn: Sequence[Panel], title: str | None, new_figure: Callable[..., Figure]
 ) -> tuple[Figure, list[Axes]]:
     """One axes per panel above a common time axis; as wide and high as the legends need."""
-    legends = [[_wrapped(name) for name in panel.names] for panel in drawn]
+    legends = [[wrapped(name) for name in panel.names] for panel in drawn]
     lines = [line for names in legends for name in names for line in name.split("\n")]
     least = [2.8] if len(drawn) == 1 else [0.9 if panel.steps else 1.6 for panel in drawn]
     heights = [
@@ -231,19 +233,24 @@ def _empty_figure(
     )
     all_axes: list[Axes] = list(grid[:, 0])
     for axes, panel, height in zip(all_axes, drawn, heights, strict=True):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set(color=GREY, linewidth=0.6)
-        axes.grid(linewidth=0.4, color="0.88")
-        axes.set_axisbelow(True)
-        axes.tick_params(labelsize=_TEXT, color=GREY, width=0.6, length=3.0)
+        plain_axes(axes)
         axes.margins(x=0.0, y=MARGIN / (1.0 - 2.0 * MARGIN))  # matplotlib: as a part of the data
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10], integer=panel.steps))
-        axes.set_ylabel(_plain(panel.label(int(height / _LETTER))), fontsize=_TEXT)
-    all_axes[-1].set_xlabel("time in s", fontsize=_TEXT)
+        axes.set_ylabel(plain_label(panel.label(int(height / _LETTER))), fontsize=TEXT)
+    all_axes[-1].set_xlabel("time in s", fontsize=TEXT)
     figure.align_ylabels(all_axes)
     if title:
-        all_axes[0].set_title(_plain(title), fontsize=_TEXT + 2, loc="left")
+        all_axes[0].set_title(plain_label(title), fontsize=TEXT + 2, loc="left")
     return figure, all_axes
+
+
+def plain_axes(axes: Axes) -> None:
+    """Axes with nothing that is not needed."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set(color=GREY, linewidth=0.6)
+    axes.grid(linewidth=0.4, color="0.88")
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=TEXT, color=GREY, width=0.6, length=3.0)
 
 
 def _add_legend(axes: Axes, panel: Panel, tables: Sequence[Table]) -> None:
@@ -260,10 +267,10 @@ def _add_legend(axes: Axes, panel: Panel, tables: Sequence[Table]) -> None:
         lines.append(Line2D([], [], color=colour, **style))
     axes.legend(
         lines,
-        [_plain(_wrapped(name)) for name in panel.names],
+        [plain_label(wrapped(name)) for name in panel.names],
         loc="upper left",
         bbox_to_anchor=(1.01, 1.0),
-        fontsize=_TEXT,
+        fontsize=TEXT,
         frameon=False,
         handlelength=1.6,
         borderaxespad=0.0,
@@ -302,15 +309,15 @@ def _add_key(figure: Figure, key: _Key, left_out: int) -> None:
     if key:
         figure.legend(
             [line for _, line in key],
-            [_plain(label) for label, _ in key],
+            [plain_label(label) for label, _ in key],
             loc="outside lower center",
             ncols=len(key),
-            fontsize=_TEXT,
+            fontsize=TEXT,
             frameon=False,
         )
 
 
-def _wrapped(name: str) -> str:
+def wrapped(name: str) -> str:
     """A name in lines that fit the legend, broken behind a dot where it has one."""
     return "\n".join(_lines(in_a_line(name[:_LONGEST_TEXT])))
 
@@ -323,7 +330,7 @@ def _lines(name: str) -> Iterator[str]:
     yield name
 
 
-def _plain(text: str) -> str:
+def plain_label(text: str) -> str:
     """Text that matplotlib does not interpret as a formula, without control characters."""
     lines = (in_a_line(line[:_LONGEST_TEXT]) for line in text.split("\n"))
     return "\n".join(lines).replace("$", r"\$")

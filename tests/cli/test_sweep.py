@@ -235,3 +235,20 @@ def test_a_function_that_other_processes_do_not_find_is_named(tmp_path: Path) ->
     )
     assert "is defined in the script that is run" in ended.stderr
     assert "executor=ThisProcess()" in ended.stderr
+
+
+def test_a_figure_shows_scalars_over_parameters_and_outputs_over_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    choices: dict[str, Any] = {"fault": Choices([0, 3]), "k": Range(1, 2, 3)}
+    given: dict[str, Any] = {"scalars": ["last(x)", "min(dx)"], "rows": True}
+    found = sweep(FAULTY, FullGrid(choices), tmp_path / "s", executor=ThisProcess(), **given)
+    figure = found.plot()
+    *dots, x, dx, _ = figure.axes
+    assert [axes.get_ylabel() for axes in dots] == ["last(x)", "", "min(dx)", ""]
+    assert [axes.get_xlabel() for axes in dots] == ["", "", "fault", "k in 1/s"]
+    assert [axes.get_ylabel() for axes in (x, dx)] == ["x", "dx"]
+    done, failed = dots[1].get_lines()
+    assert np.isfinite(np.asarray(done.get_ydata(), float)).sum() == 3
+    assert list(np.asarray(failed.get_xdata())) == [1.0, 1.5, 2.0]
+    assert len(x.get_lines()) == 6
+    assert "3 failed" in figure.get_suptitle()

@@ -283,22 +283,10 @@ def read_columns(file: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     return columns, units_in(read.schema)
 
 
-def rows_file(folder: Path, run: int) -> Path:
-    """The file with the rows of a run.
-
-    Raises
-    ------
-    OptionError
-        If there is none.
-    """
-    for file, first, end in chunk_files(folder):
-        rows = folder / _ROWS / file.name
-        if first <= run < end and rows.is_file():
-            return rows
-    raise OptionError(
-        f"'{folder}' has no rows of run {run}. Keep them in the sweep: rows=True (--rows); a run that fails before its "
-        "first row has none."
-    )
+def rows_files(folder: Path) -> list[tuple[Path, int, int]]:
+    """The files with rows, each with its first run and the one behind its last one."""
+    every = ((folder / _ROWS / file.name, first, end) for file, first, end in chunk_files(folder))
+    return [one for one in every if one[0].is_file()]
 
 
 @contextmanager

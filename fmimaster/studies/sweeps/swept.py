@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.base.errors import ColumnError, FileError
+from fmimaster.base.errors import ColumnError, FileError, OptionError
 from fmimaster.base.files import check_exists, given_path
-from fmimaster.base.installation import optional
+from fmimaster.base.installation import check_matplotlib, optional
 from fmimaster.base.text import clipped, count
 from fmimaster.results.parquet import opened, units_in, values_read
 from fmimaster.results.results import Results
@@ -26,11 +26,11 @@ from fmimaster.studies.sweeps.data_set import (
     Description,
     chunk_files,
     read_columns,
-    rows_file,
+    rows_files,
 )
 
 if TYPE_CHECKING:
-    pass
+    from matplotlib.figure import Figure
 
 _LONGEST_ERROR = 300
 """Letters of the error of a run in a message."""
@@ -62,7 +62,7 @@ class SweptRuns(Mapping[str, NDArray[Any]]):
     ) -> None:
         self.folder = folder
         self._columns = MappingProxyType(dict(columns))
-        self.units = MappingProxyType(dict(units))
+        self.units: Mapping[str, str] = MappingProxyType(dict(units))
         names = [name for name in columns if name not in OWN_COLUMNS]
         given = set(facts["design"]["parameters"])
         self.parameters = tuple(name for name in names if name in given)
@@ -147,17 +147,63 @@ class SweptRuns(Mapping[str, NDArray[Any]]):
         FileError
             If the file is damaged.
         """
-        file = rows_file(self.folder, run)
-        arrow = optional("pyarrow", "parquet", "rows()")
-        with opened(file) as content:
-            read = content.read()
-            compute = optional("pyarrow.compute", "parquet", "rows()")
-            read = read.filter(compute.equal(read[RUN], arrow.scalar(run)))
-            columns = {name: values_read(read[name]) for name in read.column_names if name != RUN}
-        if "time" not in columns:
-            raise FileError(f"'{file}' has no column time. Remove it.")
-        units = {name: unit for name, unit in units_in(read.schema).items() if name != "time"}
-        return Results(time=columns.pop("time"), columns=columns, units=units)
+        for _, found in self.rows_of([run]):
+            return found
+        raise OptionError(
+            f"'{self.folder}' has no rows of run {run}. Keep them in the sweep: rows=True (--rows); a run that fails "
+            "before its first row has none."
+        )
+
+    def rows_of(self, runs: Sequence[int]) -> Iterator[tuple[int, Results]]:
+        """The rows of several runs, as far as there are any; each file is read once.
+
+        Returns
+        -------
+        Iterator of (int, Results)
+            In the order of runs.
+
+        Raises
+        ------
+        FileError
+            If a file is damaged.
+        """
+        compute = optional("pyarrow.compute", "parquet", "rows()")
+        for file, first, end in rows_files(self.folder):
+            chosen = [run for run in runs if first <= run < end]
+            if not chosen:
+                continue
+            with opened(file) as content:
+                whole = content.read()
+                parts = [(run, whole.filter(compute.equal(whole[RUN], run))) for run in chosen]
+                columns = [
+                    {n: values_read(part[n]) for n in part.column_names if n != RUN}
+                    for _, part in parts
+                ]
+            units = {name: unit for name, unit in units_in(whole.schema).items() if name != "time"}
+            for run, found in zip(chosen, columns, strict=True):
+                if "time" not in found:
+                    raise FileError(f"'{file}' has no column time. Remove it.")
+                if len(found["time"]):
+                    yield run, Results(time=found.pop("time"), columns=found, units=units)
+
+    def plot(self) -> Figure:
+        """A figure: each scalar over each parameter, a dot for each run; below, outputs over time, if the rows are kept.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With the first scalars and parameters, as many as have room.
+
+        Raises
+        ------
+        OptionError
+            If there is nothing to draw, or matplotlib is not installed: ``pip install "fmimaster[plot]"``.
+        """
+        check_matplotlib("plot()")
+        # matplotlib is slow to import
+        from fmimaster.studies.sweeps.figure import sweep_figure
+
+        return sweep_figure(self)
 
     def to_pandas(self) -> Any:
         """``pandas.DataFrame`` with the number of the run as its index.
