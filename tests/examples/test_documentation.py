@@ -43,7 +43,7 @@ PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 FORKED = (README, ROOT / "docs" / "faults.md")
 """Pages whose commands are processes of their own: what they show of a crash is true of these only."""
 pytestmark = pytest.mark.measured
-NEEDED = {"trigger-sequence.md": "pygraphviz", "sweeps.md": "pyarrow"}
+NEEDED = {"trigger-sequence.md": "pygraphviz", "sweeps.md": "pyarrow", "sensitivity.md": "SALib"}
 """Page → library that it needs; it is not installed everywhere."""
 SIGNALS = {"SIGSEGV": "an access violation (0xC0000005)"} if sys.platform == "win32" else {}
 """What ends a process, as pages call it → as it is called here."""
