@@ -105,6 +105,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
             remembers=instance.integrator.remembers,
         )
         lib.fm_exchange_table(self._exchange, self.entry)
+        self._of_run = self.part()
         self._lend_memory()
         instance.when_prepared(self._prepare)
 
@@ -112,7 +113,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
         """The memory of the instance, which has its size when Initialization Mode is entered, and room for copies."""
         memory = self._instance.memory
         n, m, size = len(memory.states), len(memory.indicators), len(memory.values)
-        self._of_run = LentMemory()  # that of an earlier run is not used any more
+        self._of_run.give_back()
         self._of_run.fill(
             self._exchange,
             n=n,

@@ -73,6 +73,16 @@ class LentMemory:
         self._kept.append(thing)
         return thing
 
+    def part(self) -> LentMemory:
+        """Further memory, which may be given back before the rest."""
+        part = LentMemory()
+        self.lent(part._kept)
+        return part
+
+    def give_back(self) -> None:
+        """The kernel does not use it any more."""
+        self._kept.clear()
+
     def made(self, structure: str, /, **fields: Any) -> Any:
         """A new struct with these fields; see :meth:`fill`."""
         return self.lent(self.fill(ffi.new(f"{structure} *"), **fields))
