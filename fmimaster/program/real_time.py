@@ -113,8 +113,8 @@ class RealTime(Hook):
         self.stop_clock()
 
     def begin_anew(self) -> None:
-        """The next run has its own clock."""
-        self.numbers[:] = 0
+        """The clock stands, and no step was made."""
+        self.numbers[:], self._ends[:] = 0, False
 
     def twin(self, store: ValueStore) -> Twin:
         """The same in C."""
