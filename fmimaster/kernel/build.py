@@ -1,5 +1,6 @@
 """Builds the kernel as an extension module: cffi reads the header that the C compiler includes."""
 
+from hashlib import sha256
 from pathlib import Path
 
 from cffi import FFI
@@ -42,7 +43,15 @@ SOURCES = (
     "rows.c",
     "text.c",
     "portable.c",
+    "system.c",
+    "system_image.c",
 )
+SYSTEM_SOURCES = (
+    "system_instance.c",
+    "system_fmi2.c",
+    "system_fmi3.c",
+)
+"""Besides all others, in the library of exported systems: see fmus/system_library.py."""
 FLAGS = ["-std=c11", "-O2", "-Wall", "-Wextra", "-ffp-contract=off"]
 """No contraction to fused operations: the interpreter in Python must give the same bits. Warnings are errors in the
 tests only, and with CFLAGS=-Werror, as in the Makefile: another compiler may warn of what ours does not."""
@@ -71,15 +80,31 @@ extern "Python" {
     int fm_python_sample(void *self);
     int fm_python_get_texts(void *self);
     int fm_python_set_texts(void *self);
+    void fm_python_log(void *environment, int status, const char *category, const char *text);
 }
 """
 """An instance written in Python; and what needs objects of Python: text and binaries that are new."""
 
+DIGEST = sha256((HERE / "kernel.h").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+"""Of the header: an image runs only by a kernel that was compiled with the same."""
+
+
+def _declarations(name: str) -> str:
+    """A header as cffi takes it: without the lines for the preprocessor but numbers."""
+    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
+    return "\n".join(
+        n for n in lines if not n.startswith(("#include", "#if", "#endif", "#define FM_SYSTEM_H"))
+    )
+
+
 ffibuilder = FFI()
-ffibuilder.cdef((HERE / "kernel.h").read_text(encoding="utf-8") + CALLBACKS)
+ffibuilder.cdef(_declarations("kernel.h") + _declarations("system.h") + CALLBACKS)
 ffibuilder.set_source(
     "fmimaster.kernel._kernel",
-    '#include <stddef.h>\n#include <stdint.h>\n#include "kernel.h"',
+    f"""#include <stddef.h>
+#include <stdint.h>
+#include "system.h"
+const char fm_kernel_hash[65] = "{DIGEST}";""",
     sources=[f"fmimaster/kernel/{name}" for name in SOURCES],
     include_dirs=[str(HERE)],
     extra_compile_args=FLAGS,

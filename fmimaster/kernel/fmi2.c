@@ -70,7 +70,8 @@ static int set_strings(const fm_segment *s)
 void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
 {
     s->self = fmu->component;
-    s->address = fm_find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
+    s->which = (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type;
+    s->address = fm_find(fmu, s->which, &s->function);
     s->transfer = !s->address          ? fm_missing
                   : type == FM_STRING  ? (is_get ? get_strings : set_strings)
                   : type == FM_BOOLEAN ? (is_get ? get_booleans : set_booleans)

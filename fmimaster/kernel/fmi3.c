@@ -78,9 +78,9 @@ static int set_texts(const fm_segment *s)
 void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
 {
     int is_clock = type == FM_CLOCK;
-    int which = is_clock ? (is_get ? FM_GET_CLOCK : FM_SET_CLOCK) : (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type;
+    s->which = is_clock ? (is_get ? FM_GET_CLOCK : FM_SET_CLOCK) : (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type;
     s->self = fmu->component;
-    s->address = fm_find(fmu, which, &s->function);
+    s->address = fm_find(fmu, s->which, &s->function);
     s->transfer = !s->address          ? fm_missing
                   : is_clock           ? transfer_clocks
                   : fm_is_object(type) ? (is_get ? get_texts : set_texts)
@@ -107,7 +107,8 @@ static int get_fractions(const fm_segment *s)
 void fm_fmi3_bind_intervals(const fm_fmu *fmu, int is_fraction, fm_segment *s)
 {
     s->self = fmu->component;
-    s->address = fm_find(fmu, is_fraction ? FM_GET_INTERVAL_FRACTION : FM_GET_INTERVAL_DECIMAL, &s->function);
+    s->which = is_fraction ? FM_GET_INTERVAL_FRACTION : FM_GET_INTERVAL_DECIMAL;
+    s->address = fm_find(fmu, s->which, &s->function);
     s->transfer = !s->address ? fm_missing : is_fraction ? get_fractions : get_decimals;
     s->version = 0;
 }

@@ -159,6 +159,7 @@ struct fm_segment {
     };
     const char *function;
     int version; /* of FMI, if transfer is nothing but a call of the FMU's function; else 0 */
+    int which;   /* number of the FMU's function, by which another instance is bound to the same call */
 };
 
 /* One element that is moved from an output to an input. */

@@ -6,6 +6,7 @@
 
 #include "portable.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -22,6 +23,46 @@ enum { SECOND = 1000000000, MICROSECOND = 1000 }; /* [ns] */
 #include <malloc.h>
 #include <process.h>
 #include <string.h>
+
+static wchar_t *wide(const char *text, wchar_t *room, int n)
+{
+    return MultiByteToWideChar(CP_UTF8, 0, text, -1, room, n) ? room : 0;
+}
+
+enum { LONGEST_PATH = 4096 };
+
+void *fm_open_file(const char *path)
+{
+    wchar_t room[LONGEST_PATH];
+    return wide(path, room, LONGEST_PATH) ? _wfopen(room, L"rb") : 0;
+}
+
+void *fm_library_open(const char *path)
+{
+    wchar_t room[LONGEST_PATH];
+    if (!wide(path, room, LONGEST_PATH))
+        return 0;
+    for (wchar_t *c = room; *c; c++)
+        *c = *c == L'/' ? L'\\' : *c;
+    return (void *)LoadLibraryExW(room, 0, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+}
+
+void *fm_library_find(void *library, const char *name)
+{
+    return (void *)GetProcAddress(library, name);
+}
+
+void fm_library_close(void *library)
+{
+    FreeLibrary(library);
+}
+
+const char *fm_library_error(void)
+{
+    static char text[40];
+    snprintf(text, sizeof text, "error %lu of Windows", (unsigned long)GetLastError());
+    return text;
+}
 
 int64_t fm_nanoseconds(void)
 {
@@ -235,11 +276,38 @@ int fm_before_exit(void (*function)(void))
 
 #else
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <time.h>
+
+void *fm_open_file(const char *path)
+{
+    return fopen(path, "rb");
+}
+
+void *fm_library_open(const char *path)
+{
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+void *fm_library_find(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+void fm_library_close(void *library)
+{
+    dlclose(library);
+}
+
+const char *fm_library_error(void)
+{
+    const char *text = dlerror();
+    return text ? text : "the reason is not known";
+}
 
 int64_t fm_nanoseconds(void)
 {
@@ -445,4 +513,31 @@ void fm_pause(void)
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
+}
+
+char *fm_read_whole(const char *path, size_t *size)
+{
+    enum { AT_FIRST = 4096 };
+    FILE *file = fm_open_file(path);
+    size_t room = AT_FIRST, n = 0;
+    char *content = file ? malloc(room) : 0;
+    while (content) {
+        n += fread(content + n, 1, room - n - 1, file);
+        if (n < room - 1)
+            break;
+        char *larger = realloc(content, room *= 2);
+        if (!larger)
+            free(content);
+        content = larger;
+    }
+    int is_read = content && !ferror(file);
+    if (file)
+        fclose(file);
+    if (!is_read) {
+        free(content);
+        return 0;
+    }
+    content[n] = 0;
+    *size = n;
+    return content;
 }

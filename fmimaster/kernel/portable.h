@@ -155,6 +155,43 @@ ptrdiff_t fm_send(int socket, const void *from, size_t n);
 /* Sleep until some can be sent, or until the time in ns is over. */
 void fm_wait_to_send(int socket, int64_t nanoseconds);
 
+/* Files and libraries, for systems that run without Python --------------------------------------------------------------- */
+
+/* What FMI 3.0 and FMI 2.0 call this platform, and the end of the name of a library. */
+#if defined(_WIN32)
+#define FM_SYSTEM_NAME "windows"
+#define FM_LIBRARY_SUFFIX ".dll"
+#define FM_PLATFORM_OF_FMI2 "win64"
+#define FM_HAS_DRIVES 1 /* a path can begin with the letter of a drive */
+#elif defined(__APPLE__)
+#define FM_SYSTEM_NAME "darwin"
+#define FM_LIBRARY_SUFFIX ".dylib"
+#define FM_PLATFORM_OF_FMI2 "darwin64"
+#define FM_HAS_DRIVES 0
+#else
+#define FM_SYSTEM_NAME "linux"
+#define FM_LIBRARY_SUFFIX ".so"
+#define FM_PLATFORM_OF_FMI2 "linux64"
+#define FM_HAS_DRIVES 0
+#endif
+#if defined(__aarch64__) || defined(_M_ARM64)
+#define FM_PLATFORM "aarch64-" FM_SYSTEM_NAME
+#else
+#define FM_PLATFORM "x86_64-" FM_SYSTEM_NAME
+#endif
+
+/* A file to read, by its path in UTF-8; null if there is none. */
+void *fm_open_file(const char *path);
+
+/* The bytes of a file, and a null behind them, to be freed; null if it cannot be read. */
+char *fm_read_whole(const char *path, size_t *size);
+
+/* A library by its path in UTF-8, null if it cannot be loaded; why, in words, until the next call. */
+void *fm_library_open(const char *path);
+void *fm_library_find(void *library, const char *name);
+void fm_library_close(void *library);
+const char *fm_library_error(void);
+
 /* Have a function called when this process calls exit(); on Windows when a DLL does that is loaded later. Returns 0 if that is
  * not possible. */
 int fm_before_exit(void (*function)(void));

@@ -35,6 +35,7 @@ BELOW = [
     "prepare",
     "pages",
     "session",
+    "export",
     "front",
     "studies/probing",
     "studies/optimization",

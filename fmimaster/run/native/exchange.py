@@ -95,7 +95,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
         lent.python.execute_events = instance.execute_events
         self._exchange = self.made(
             "fm_exchange",
-            fmu=self._fmu,
+            fmu=self.fmu,
             python=lent.python.entry,
             version=int(lent.binding.prefix[-1]),
             execute_events=lib.fm_python_events,
@@ -145,7 +145,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
         """Continue by CVODE."""
         references = self._instance.equations.jacobian_references
         lent = self._of_run.lent(_LentCvode(integration, references))
-        self._version.bind_derivative(self._fmu, ffi.addressof(lent.cvode, "jacobian"))
+        self._version.bind_derivative(self.fmu, ffi.addressof(lent.cvode, "jacobian"))
         lib.fm_exchange_cvode(self._exchange, lent.cvode)
 
     def _continue_by(self, steps: Any, *, is_euler: bool = False) -> None:

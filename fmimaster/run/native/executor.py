@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -93,6 +93,23 @@ class NativeExecutor:
         self._at_first = {name: getattr(k, name) for name in _CHANGING}
 
     is_estimating = True
+
+    @property
+    def entries(self) -> Sequence[KernelEntry]:
+        """All instances as the kernel calls them."""
+        return self._entries
+
+    def encoded(self, program: Program) -> Any:
+        """A program as the kernel reads it: an array of fm_instruction."""
+        return self._encode(program).code
+
+    def lent(self) -> Iterator[Any]:
+        """All memory that the kernel may use: arrays of NumPy and of C."""
+        yield self.kernel
+        yield from self._lender.kept
+        yield from self.store.values.values()
+        for entry in self._entries:
+            yield from entry.lent_memory()
 
     def begin_anew(self) -> None:
         """As :meth:`Executor.begin_anew`."""

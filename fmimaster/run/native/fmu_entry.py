@@ -78,7 +78,7 @@ class FmuEntry(KernelEntry):
         self.entry = ffi.new("fm_instance *")
         self.component = ffi.cast("void *", lent.binding.component)
         self.shared = id(lent.functions) if type(self) is FmuEntry else 0
-        self._fmu = self.made(
+        self.fmu = self.made(
             "fm_fmu",
             component=self.component,
             functions=self.lent(lent.functions),
@@ -90,15 +90,27 @@ class FmuEntry(KernelEntry):
             tolerance_defined=tolerance is not None,
         )
         if lent.binding.update_callback is not None:
-            self._fmu.updates = lent.binding.update_callback.kept
-        self._version.table(self._fmu, self.entry)
+            self.fmu.updates = lent.binding.update_callback.kept
+        self._version.table(self.fmu, self.entry)
         self._updates = self._lend_updates()
         self._lend_rates(self.instance.model.capabilities.max_input_derivative_order)
         self._lend_coefficients()
 
+    @property
+    def requested(self) -> Sequence[int]:
+        """Value references of the inputs that it requests in Intermediate Update Mode."""
+        return () if self._updates is None else self._binding.intermediate
+
+    def lent_memory(self) -> Sequence[Any]:
+        """All that it lends to the kernel, also inside of steps."""
+        updates = self._updates
+        inside = () if updates is None else (updates.updates, *updates.kept)
+        callback = self._binding.update_callback
+        return [*self.kept, *inside, *([] if callback is None else [callback.kept])]
+
     def _lend_updates(self) -> _Updates | None:
         """Inputs that are set in Intermediate Update Mode, if there are any."""
-        if not self._fmu.updates:
+        if not self.fmu.updates:
             return None
         context, i = self._python.context, self._python.index
         segments = context.plan.layout.segments(i, Group.CONTINUOUS)
@@ -106,7 +118,7 @@ class FmuEntry(KernelEntry):
             return None
 
         def bind(call: Any) -> None:
-            self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, call)
+            self._version.bind(self.fmu, TYPES[DataType.FLOAT64], False, call)
 
         return _Updates(self._binding, i, segments[0], context.store.courses, bind)
 
@@ -119,7 +131,7 @@ class FmuEntry(KernelEntry):
         n = len(references)
         if n:  # it takes some
             self.fill(
-                self._fmu,
+                self.fmu,
                 most_orders=most_orders,
                 rate_references=references,
                 orders=[k for k in range(1, most_orders + 1) for _ in range(n // most_orders)],
@@ -141,14 +153,14 @@ class FmuEntry(KernelEntry):
         table = self.table("fm_coefficients", [{"row": row} for row, _ in found])
         for entry, (_, targets) in zip(table, found, strict=False):
             self._bind_inputs(entry.segment, targets)
-        self.fill(self._fmu, n_coefficients=len(found), coefficients=table)
+        self.fill(self.fmu, n_coefficients=len(found), coefficients=table)
 
     def _bind_inputs(self, call: Any, variables: Sequence[Variable]) -> None:
         """Make a call ready that sets Float64 variables to values of its own."""
         references, size = [v.value_reference for v in variables], sum(v.size for v in variables)
         n = len(references)
         self.fill(call, references=references, n=n, size=size, values=np.zeros(size))
-        self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, ffi.addressof(call))
+        self._version.bind(self.fmu, TYPES[DataType.FLOAT64], False, ffi.addressof(call))
 
     def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make a call ready that reads or sets a segment."""
@@ -157,18 +169,18 @@ class FmuEntry(KernelEntry):
         elif segment.type.dtype.hasobject:
             texts = Texts(self._python.context, segment.type, group in READ, values)
             call.texts = self.lent(texts).call
-        self._version.bind(self._fmu, TYPES[segment.type], group in READ, ffi.addressof(call))
+        self._version.bind(self.fmu, TYPES[segment.type], group in READ, ffi.addressof(call))
 
     def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
-        self._version.bind_derivative(self._fmu, ffi.addressof(call))
+        self._version.bind_derivative(self.fmu, ffi.addressof(call))
 
     def bind_intervals(
         self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
     ) -> None:
         """Make the call ready that asks for the intervals of clocks."""
         del references, answers
-        lib.fm_fmi3_bind_intervals(self._fmu, by_fraction, ffi.addressof(call))
+        lib.fm_fmi3_bind_intervals(self.fmu, by_fraction, ffi.addressof(call))
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise the error in the words of the FMU."""

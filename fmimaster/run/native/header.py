@@ -68,6 +68,11 @@ class LentMemory:
     def __init__(self) -> None:
         self._kept: list[Any] = []
 
+    @property
+    def kept(self) -> Sequence[Any]:
+        """All that is lent."""
+        return self._kept
+
     def lent(self, thing: Any) -> Any:
         """Keep something alive."""
         self._kept.append(thing)

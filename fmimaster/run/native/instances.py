@@ -48,6 +48,10 @@ class KernelEntry(LentMemory, ABC):
     """Identity of the functions of such an FMU: calls of two that share them differ in component and values only. 0 for
     what has calls of its own."""
 
+    def lent_memory(self) -> Sequence[Any]:
+        """All that it lends to the kernel."""
+        return self.kept
+
     @abstractmethod
     def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make an FMI call ready that reads or sets a segment, with these values."""

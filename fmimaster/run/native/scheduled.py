@@ -48,7 +48,7 @@ class ScheduledEntry(FmuEntry):
         """Of the first call in ``ClockUpdate`` that failed."""
         self.fill(
             s,
-            fmu=self._fmu,
+            fmu=self.fmu,
             python=lent.python.entry,
             fail=lib.fm_python_update_failed,
             self=self.lent(ffi.new_handle(self)),
@@ -91,13 +91,13 @@ class ScheduledEntry(FmuEntry):
         )
         n, values = len(references), np.zeros(len(references), np.uint8)
         self.fill(s.output_clocks, references=references, n=n, values=values)
-        self._version.bind(self._fmu, TYPES[DataType.CLOCK], True, ffi.addressof(s.output_clocks))
+        self._version.bind(self.fmu, TYPES[DataType.CLOCK], True, ffi.addressof(s.output_clocks))
         for record, asked in zip(countdowns, calls, strict=False):
             call, n, references = record.segment, len(asked.places), [*asked.references]
             self.fill(record.answer, **interval_fields(Intervals.of(n)))
             answer = ffi.addressof(record, "answer")
             self.fill(call, references=references, n=n, intervals=answer)
-            lib.fm_fmi3_bind_intervals(self._fmu, asked.by_fraction, ffi.addressof(call))
+            lib.fm_fmi3_bind_intervals(self.fmu, asked.by_fraction, ffi.addressof(call))
 
     def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""

@@ -1,0 +1,1 @@
+"""A system as an FMU that runs without Python."""
