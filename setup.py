@@ -1,4 +1,5 @@
-"""Builds the kernel, and the reference FMUs into the package. All else is in pyproject.toml.
+"""Builds the kernel, the library of exported systems, and the reference FMUs into the package. All else is in
+pyproject.toml.
 
 Both need a C compiler. Without one, or with one that fails, the package is built without them; the wheel's tag says
 what it has: `cp310-abi3-PLATFORM` with the kernel, `py3-none-PLATFORM` with the reference FMUs alone, which hold
@@ -16,21 +17,25 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
-NO_COMPILER = 3  # exit status of fmus/build.py
+NO_COMPILER = 3  # exit status of fmus/build.py and fmus/system_library.py
 
 
-class BuildWithReferenceFMUs(build_py):
-    """Build the package and fmimaster/reference; without a C compiler that works, the package alone."""
+class BuildWithBinaries(build_py):
+    """Build the package, fmimaster/kernel/system and fmimaster/reference; without a C compiler that works, the package
+    alone."""
 
     def run(self) -> None:
         super().run()
+        self._compile("system_library.py", "kernel/system", "the library of exported systems")
+        self._compile("build.py", "reference", "its reference FMUs")
+
+    def _compile(self, script: str, output: str, what: str) -> None:
         root = HERE if self.editable_mode else Path(self.build_lib)
-        output = root / "fmimaster" / "reference"
-        command = [sys.executable, str(HERE / "fmus" / "build.py"), str(output)]
+        command = [sys.executable, str(HERE / "fmus" / script), str(root / "fmimaster" / output)]
         status = subprocess.run(command).returncode
         if status == NO_COMPILER:
             self.warn(
-                "fmimaster is built WITHOUT its reference FMUs: the C compiler is missing or fails. See above."
+                f"fmimaster is built WITHOUT {what}: the C compiler is missing or fails. See above."
             )
         elif status != 0:
             raise SystemExit(status)
@@ -74,9 +79,10 @@ class WheelOfWhatWasBuilt(bdist_wheel):
     def run(self) -> None:
         self.run_command("build")
         build: BuildKernelIfPossible = self.get_finalized_command("build_ext")
-        reference = Path(build.build_lib, "fmimaster", "reference")
+        package = Path(build.build_lib, "fmimaster")
+        has_binaries = any((package / name).exists() for name in ("reference", "kernel/system"))
         self.has_kernel = build.has_kernel()
-        self.root_is_pure = not self.has_kernel and not reference.exists()
+        self.root_is_pure = not (self.has_kernel or has_binaries)
         self.distribution.has_ext_modules = lambda: not self.root_is_pure
         super().run()
 
@@ -90,7 +96,7 @@ setup(
     cmdclass={
         "bdist_wheel": WheelOfWhatWasBuilt,
         "build_ext": BuildKernelIfPossible,
-        "build_py": BuildWithReferenceFMUs,
+        "build_py": BuildWithBinaries,
     },
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

@@ -84,20 +84,10 @@ ONLY_FMI3 = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Build the reference FMUs and systems.")
-    parser.add_argument("output", type=Path, metavar="OUTPUT", help="folder to build into")
-    parser.add_argument("--cc", default=os.environ.get("CC"), help="C compiler, default: $CC or cc")
-    parser.add_argument(
-        *("--targets", "-t"),
-        nargs="+",
-        choices=("all", *TARGETS),
-        metavar="TARGET",
-        help=f"binaries for these systems, by zig: all, {', '.join(TARGETS)}",
-    )
-    parser.add_argument("--werror", action="store_true", help="warnings of the compiler are errors")
-    parser.add_argument("--only", nargs="+", metavar="MODEL", help="these FMUs, and no systems")
-    arguments = parser.parse_args()
-    compilers = find_compilers(arguments.targets, arguments.cc, ["-Werror"] * arguments.werror)
+    options = parser("Build the reference FMUs and systems.")
+    options.add_argument("--only", nargs="+", metavar="MODEL", help="these FMUs, and no systems")
+    arguments = options.parse_args()
+    compilers = compilers_of(arguments)
     models = sorted(path.parent for path in HERE.glob("*/model.c"))
     if arguments.only:
         models = [model for model in models if model.name in arguments.only]
@@ -132,6 +122,28 @@ class Compiler:
     target: Target
     command: list[str]
     link_flags: Sequence[str] = ()
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options of a command that compiles into a folder."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("output", type=Path, metavar="OUTPUT", help="folder to build into")
+    parser.add_argument("--cc", default=os.environ.get("CC"), help="C compiler, default: $CC or cc")
+    parser.add_argument(
+        *("--targets", "-t"),
+        nargs="+",
+        choices=("all", *TARGETS),
+        metavar="TARGET",
+        help=f"binaries for these systems, by zig: all, {', '.join(TARGETS)}",
+    )
+    parser.add_argument("--werror", action="store_true", help="warnings of the compiler are errors")
+    return parser
+
+
+def compilers_of(arguments: argparse.Namespace) -> list[Compiler]:
+    """Those that the options name."""
+    flags = ["-Werror"] * arguments.werror
+    return find_compilers(arguments.targets, arguments.cc, flags)
 
 
 def find_compilers(names: list[str] | None, cc: str | None, flags: list[str]) -> list[Compiler]:

@@ -52,20 +52,24 @@ def main() -> None:
         reference = folder / "reference"
         build = [str(ROOT / "fmus" / "build.py"), str(reference), "--werror", "--targets", "all"]
         run(sys.executable, *build)
+        systems = folder / "system"
+        library = [str(ROOT / "fmus" / "system_library.py"), str(systems), *build[2:]]
+        run(sys.executable, *library)
         print(f"{shutil.copy(sdist, given.output)}  {sdist.stat().st_size / 1e6:.1f} MB")
         for target in given.targets or TARGETS:
-            wheel = made(TARGETS[target], package, reference, folder / target)
+            wheel = made(TARGETS[target], package, reference, systems, folder / target)
             check(wheel, TARGETS[target])
             print(f"{shutil.copy(wheel, given.output)}  {sizes(wheel)}", flush=True)
 
 
-def made(target: Target, package: Path, reference: Path, folder: Path) -> Path:
-    """The wheel of a target: the package with the kernel and the reference FMUs."""
+def made(target: Target, package: Path, reference: Path, systems: Path, folder: Path) -> Path:
+    """The wheel of a target: the package with the kernel, the reference FMUs, and the libraries of exported systems."""
     call("wheel", "unpack", "--dest", str(folder), str(package))
     (unpacked,) = folder.iterdir()
     kernel = unpacked / "fmimaster" / "kernel" / f"_kernel{suffix(target)}"
     cross_kernel.build(target, folder / "work", kernel)
     shutil.copytree(reference, unpacked / "fmimaster" / "reference")
+    shutil.copytree(systems, unpacked / "fmimaster" / "kernel" / "system")
     (about,) = unpacked.glob("*.dist-info/WHEEL")
     generator = re.findall("^Generator: .*$", about.read_text(encoding="utf-8"), re.MULTILINE)
     tags = [f"Tag: cp310-abi3-{platform}" for platform in target.wheel.split(".")]
@@ -101,12 +105,25 @@ def wrong(wheel: Path, target: Target) -> Iterator[tuple[str, str]]:
         asked = {n for part in linked(kernel) for n in part.imported if _PYTHON.match(n)}
         for unknown in sorted(asked - known):
             yield name, f"it needs {unknown}, which is not in the stable ABI of Python 3.10"
+        libraries = [n for n in archive.namelist() if n.startswith("fmimaster/kernel/system/")]
+        missing = {*TARGETS} - {name.split("/")[3] for name in libraries}
+        yield from (("fmimaster/kernel/system", f"there is none for {p}") for p in sorted(missing))
+        for name in libraries:
+            platform = name.split("/")[3]
+            if platform in TARGETS:
+                for fault in faults(archive.read(name), TARGETS[platform], is_of_fmi):
+                    yield name, fault
         fmus = [n for n in archive.namelist() if n.endswith(".fmu")]
         if not fmus:
             yield "fmimaster/reference", "it has no FMU"
         for name in fmus:
             for fault in wrong_in_fmu(archive.read(name)):
                 yield name, fault
+
+
+def is_of_fmi(name: str) -> bool:
+    """Whether a function has a name of FMI 2.0 or 3.0."""
+    return any(known.match(name) for known in _FMI.values())
 
 
 def wrong_in_fmu(content: bytes) -> Iterator[str]:

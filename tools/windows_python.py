@@ -101,6 +101,8 @@ class WindowsPython:
         _call(*_compiler(), "-O2", "-s", str(COMPILER), "-o", "cc.exe", folder=commands)
         kernel = ROOT / "fmimaster" / "kernel" / "_kernel.pyd"
         cross_kernel.build(TARGETS[_WINDOWS], self.folder / "kernel", kernel)
+        command = [sys.executable, "fmus/system_library.py", str(kernel.with_name("system"))]
+        _call(*command, "--werror", "--targets", _WINDOWS)
         self._build_fmus()
 
     def run(self, arguments: Sequence[str]) -> int:

@@ -40,7 +40,7 @@ _DEFECT, _INTERRUPTED = 3, 130
 _RUNNING = ("simulate", "resume")
 """Commands whose run has a process of its own, which does the rest of the command; not if another program calls main()."""
 
-_RUNNING_OFTEN = ("stability", "optimize", "budget")
+_RUNNING_OFTEN = ("stability", "optimize", "budget", "export")
 """Commands that are in a process of their own as a whole; also ``plan --compare``."""
 
 _FIRST_STEPS = """First steps:

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 from fmimaster.base.public_names import public_names
 
 if TYPE_CHECKING:
+    from fmimaster.export.export import ExportedSystem as ExportedSystem
     from fmimaster.front.accuracy_pair import Pair as Pair
+    from fmimaster.front.compiled import CompiledRuns as CompiledRuns
+    from fmimaster.front.compiled import ManyRuns as ManyRuns
     from fmimaster.front.validation import Finding as Finding
     from fmimaster.front.validation import Severity as Severity
     from fmimaster.session.repeated import RepeatedRuns as RepeatedRuns

@@ -12,32 +12,29 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from fmimaster.base.data import dataclass
 from fmimaster.base.errors import (
-    Interrupted,
     OptionError,
-    SimulationError,
     unknown_attribute,
 )
-from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.configure.settings import AT_ONCE, Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.front.attempts import RunsForResult
-from fmimaster.front.single_run import judge, measured, simulated
+from fmimaster.front.single_run import judge
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
-from fmimaster.results.files import check_results_file, write_table
+from fmimaster.results.files import check_results_file
 from fmimaster.results.results import Results
 from fmimaster.session.attendance import Attendance
 from fmimaster.session.launch import (
-    OutputFile,
     attended_run,
-    files_read,
     refuse_one_file_for_two,
 )
 from fmimaster.session.work_thread import ProgressCallback, Signals, silent, unanswered
 
 if TYPE_CHECKING:
+    from fmimaster.export.export import ExportedSystem
     from fmimaster.front.accuracy_pair import Pair
+    from fmimaster.front.compiled import CompiledRuns
     from fmimaster.pages.plan import PlanPage
     from fmimaster.session.repeated import RepeatedRuns
     from fmimaster.session.stepwise import Run
@@ -195,7 +192,9 @@ class Simulation(Settings):
                 raise OptionError(
                     "resume_from continues one run, but accuracy does several. Leave one of them out."
                 )
-            return self._accurate(progress, output_file)
+            from fmimaster.front.accurate_run import accurate  # it needs several runs
+
+            return accurate(self, progress, output_file)
         return RunsForResult(self, progress or silent, output_file, resume_from).run()
 
     def start(
@@ -293,6 +292,81 @@ class Simulation(Settings):
         chosen = (names,) if isinstance(names, str) else tuple(names)
         return repeated_runs(settings, chosen, partial(judge, settings))
 
+    def export(self, path: str | os.PathLike[str], *, fmi_version: int = 3) -> ExportedSystem:
+        """Write the system as a Co-Simulation FMU that runs without Python: the kernel in C with its FMUs.
+
+        The settings are part of it: algorithm, step size, start values. It runs where all its FMUs have a library.
+
+        Parameters
+        ----------
+        path
+            File of the FMU; an older export of that name is replaced.
+        fmi_version : 2 or 3
+            Of FMI.
+
+        Returns
+        -------
+        ExportedSystem
+            What was written; ``print`` shows it.
+
+        Raises
+        ------
+        InputError, ProgramError
+            As :meth:`run`.
+        OptionError
+            If the run needs Python, with every reason; see the page Export of the documentation.
+        """
+        from fmimaster.export.export import export  # few do
+
+        return export(self, path, fmi_version)
+
+    def compiled(
+        self,
+        names: str | Iterable[str] = (),
+        *,
+        record: Iterable[str] | None = None,
+        output_interval: float | None = None,
+    ) -> CompiledRuns:
+        """Prepare runs in C, thousands at once, that differ in start values only: each takes little more than its loop.
+
+        Parameters
+        ----------
+        names
+            Start values that vary, as in :meth:`repeated`: single numbers.
+        record
+            Columns of the results that are kept; default: all that are single Float64 numbers.
+        output_interval
+            Time in s between two rows, a multiple of the step size; default: the step size.
+
+        Returns
+        -------
+        CompiledRuns
+            Called with a mapping of names to values, one for each run; a context manager that frees the FMUs.
+
+        Raises
+        ------
+        InputError, ProgramError
+            As :meth:`run`.
+        OptionError
+            If a run needs Python in its steps, with each reason; if the time of the run or the output interval is no
+            multiple of the step size; or if a run in C, or its repetition, differs in a bit from :meth:`run`.
+
+        Examples
+        --------
+        >>> from fmimaster import Simulation, reference_path
+        >>> car = Simulation(reference_path("systems/quarter-car-a-fmi3.ssp"), stop_time=1)
+        >>> with car.compiled("wheel.dc", record=["chassis.velocity"]) as runs:
+        ...     velocities = runs({"wheel.dc": [500.0, 2000.0]})["chassis.velocity"]
+        >>> velocities.shape, velocities.max(axis=1).round(3).tolist()
+        ((2, 1001), [0.546, 0.644])
+        """
+        from fmimaster.front.compiled import CompiledRuns  # few are
+
+        settings = replace(self, error_estimate=False)
+        chosen = (names,) if isinstance(names, str) else tuple(names)
+        columns = None if record is None else tuple(record)
+        return CompiledRuns(settings, chosen, columns, output_interval, settings.run())
+
     def check_step(
         self, progress: ProgressCallback | None = None, *, coarse: Results | None = None
     ) -> Pair:
@@ -352,42 +426,3 @@ class Simulation(Settings):
         # the log of FMI calls is that of the run itself
         halved = replace(whole, step_size=rule, log_fmi_calls=False, fmi_log_file=None, **AT_ONCE)
         return Pair(coarse, halved.run(progress), names)
-
-    def _accurate(self, progress: ProgressCallback | None, output_file: OutputFile) -> Results:
-        """Run again with shorter steps until the results are accurate; the last results are written to the file."""
-        from fmimaster.front.accuracy_reach import common, in_words, judged_columns, reach
-
-        with Loader() as loader:
-            prepared = prepare(self, loader)
-            structures = structures_of(self, prepared, partial(prepare, loader=loader))
-        every = [prepared] if structures is None else structures.prepared
-        choice = common([s.choice for s in every if s.choice is not None])
-        if isinstance(output_file, str | os.PathLike):
-            output_file = given_path(output_file).absolute()
-            refuse_to_overwrite(output_file, files_read(self, prepared))
-        found: tuple[str, ...] = ()
-
-        def single(settings: Simulation) -> Results:
-            nonlocal found
-            # shorter steps in the next run may remove a problem of this run
-            shown = unanswered(progress or silent)
-            ran = measured(simulated(replace(settings, strict=False), shown), is_small=True)
-            found = ran.found
-            return ran.results
-
-        results = None
-        try:
-            size = min(s.schedule.rule.exact_size for s in every)
-            reached = reach(self, choice, size, judged_columns([s.plan for s in every]), single)
-            results = reached.results
-        except SimulationError as error:  # Interrupted, too
-            results = error.results
-            raise
-        except KeyboardInterrupt:
-            raise Interrupted("Interrupted between two simulations.") from None
-        finally:
-            if output_file is not None and results is not None and results.rows:
-                write_table(results, output_file)
-        missed = () if reached.is_enough else (in_words(reached),)
-        judge(self, (*found, *reached.own_steps.limits, *missed), reached.results)
-        return reached.results

@@ -93,3 +93,10 @@ def test_findings_have_the_keys_of_the_page(run: Run, tmp_path: Path) -> None:
     (finding,) = json.loads(run("validate", file, "--json").out)
     assert set(finding) == {"place", "severity", "what", "advice"}
     assert all(f"`{key}`" in PAGE.partition("## validate")[2] for key in finding)
+
+
+def test_the_keys_of_export(run: Run, tmp_path: Path) -> None:
+    system = reference("systems/quarter-car-a-fmi3.ssp")
+    printed = run("export", system, "--output-file", tmp_path / "car.fmu", "--json").out
+    (table,) = documented("export")
+    check(json.loads(printed), table)

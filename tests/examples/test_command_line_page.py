@@ -22,6 +22,7 @@ COMMANDS = (
     "optimize",
     "stability",
     "budget",
+    "export",
     "sweep",
     "plot",
     "steps",
