@@ -25,6 +25,7 @@ from python_fmu import Bench, PythonFmu, describe
 from fmimaster.configure.settings import Settings
 from fmimaster.front import attempts
 from fmimaster.front.simulation import Simulation
+from fmimaster.prepare.prepared import OwnProcess
 from fmimaster.results import growth
 from fmimaster.results.results import Results
 from fmimaster.run.choice import native_executor
@@ -188,7 +189,7 @@ def not_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(
         "fmimaster.prepare.preparation.isolated_fmus",
-        lambda settings, components, *_: dict.fromkeys(components, ""),
+        lambda settings, components, *_: dict.fromkeys(components, OwnProcess()),
     )
     monkeypatch.setattr("fmimaster.session.instances.InstanceMaker.instance", instance)
 

@@ -8,10 +8,9 @@ from argparse import ArgumentParser, Namespace
 from fmimaster.commands.text import write
 
 _LOOPBACK = "127.0.0.1"
-_HELP = (
-    "The run and its host share a secret: FMIMASTER_SECRET_FILE or FMIMASTER_SECRET of the environment. "
-    "Whoever knows it can run programs on this machine."
-)
+_HELP = """The run and its host share a secret, in the file that FMIMASTER_SECRET_FILE
+names, or in FMIMASTER_SECRET. Whoever knows it can run programs on this
+machine."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:

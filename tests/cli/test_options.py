@@ -95,7 +95,7 @@ def test_pairs_of_components_are_written_alike() -> None:
     ("arguments", "said"),
     [
         ("simulte a.fmu", "There is no command 'simulte'. Did you mean 'simulate'?"),
-        ("export a.fmu", "There is no command 'export'. See 'fmimaster --help'."),
+        ("write a.fmu", "There is no command 'write'. See 'fmimaster --help'."),
         ("sim a.fmu", "There is no command 'sim'. Did you mean 'simulate'?"),
         ("a.fmu", "There is no command 'a.fmu'. Did you mean 'fmimaster simulate a.fmu'?"),
         ("help simulate", "Write 'fmimaster --help', or 'fmimaster COMMAND --help'."),
