@@ -28,6 +28,7 @@ from fmimaster.export.exposed import ExposedVariables, interface_of
 from fmimaster.export.reasons import why_not
 from fmimaster.export.terminals import terminals_of
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.process_state import fmu_output_to_log
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.session.attendance import Attendance
@@ -103,7 +104,7 @@ def export(
         raise OptionError(f"fmi_version (--fmi-version) is {fmi_version!r}. Expected 2 or 3.")
     target = given_path(path).absolute()
     settings = replace(settings, error_estimate=False)
-    with Loader() as loader:
+    with fmu_output_to_log(), Loader() as loader:
         prepared = settled(settings, loader)
         completed = prepared.completed(settings)
         if reasons := why_not(prepared, completed):

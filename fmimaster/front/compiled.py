@@ -20,6 +20,7 @@ from fmimaster.export.image import ImageVariable
 from fmimaster.export.parts import image_of, variable_of
 from fmimaster.export.reasons import why_not
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.process_state import fmu_output_to_log
 from fmimaster.instants.grid import Grid
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.variables import Recorded
@@ -93,7 +94,8 @@ class CompiledRuns:
             self._varied = [one for varied in prepared.varied.values() for one in varied]
             self._columns = _columns(prepared, record)
             self.time, self._every = _rows(prepared, output_interval)
-            self._load(completed)
+            with fmu_output_to_log():
+                self._load(completed)
             self._check(first)
         except BaseException:
             self.close()
@@ -201,14 +203,15 @@ class CompiledRuns:
 
     def _some(self, values: Any, rows: Any, statuses: Any) -> None:
         values = np.ascontiguousarray(values)
-        lib.fm_system_sweep(
-            self._system,
-            self._sweep,
-            len(values),
-            ffi.from_buffer("double[]", values),
-            ffi.from_buffer("double[]", rows),
-            ffi.from_buffer("int[]", statuses),
-        )
+        with fmu_output_to_log():
+            lib.fm_system_sweep(
+                self._system,
+                self._sweep,
+                len(values),
+                ffi.from_buffer("double[]", values),
+                ffi.from_buffer("double[]", rows),
+                ffi.from_buffer("int[]", statuses),
+            )
 
     def said(self, status: int, text: str) -> None:
         """Keep what the system or an FMU says."""
