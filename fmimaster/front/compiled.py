@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,22 +16,23 @@ from fmimaster.base.own_folder import OwnFolder
 from fmimaster.base.text import listed
 from fmimaster.configure.settings import Settings
 from fmimaster.export.export import settled
-from fmimaster.export.image import ImageVariable
-from fmimaster.export.parts import image_of, variable_of
 from fmimaster.export.reasons import why_not
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import fmu_output_to_log
 from fmimaster.instants.grid import Grid
-from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.results import Results
+from fmimaster.run.choice import native_executor
 from fmimaster.session.repeated import places
 from fmimaster.session.session import Session
 from fmimaster.system.clocks import exact
 from fmimaster.system.model import DataType
 from fmimaster.system.resolved import Varied
 from fmimaster.system.varied import values_in_a_run
+
+if TYPE_CHECKING:
+    from fmimaster.export.loaded import LoadedSystem
 
 AT_ONCE = 0.2
 """Wall time in s of the runs that are made before Ctrl-C is looked for."""
@@ -81,9 +82,12 @@ class CompiledRuns:
         output_interval: float | None,
         first: Results,
     ) -> None:
-        self._loader, self._folder, self._system = Loader(), OwnFolder(), ffi.NULL
-        self._said: list[str] = []
-        self._handle = ffi.new_handle(self)
+        if native_executor() is None:
+            raise OptionError(
+                "Runs in C need the kernel, which was not built when fmimaster was installed. Use repeated()."
+            )
+        self._loader, self._folder = Loader(), OwnFolder()
+        self._system: LoadedSystem | None = None
         try:
             self._prepared = prepared = settled(settings, self._loader, names)
             completed = prepared.completed(settings)
@@ -94,39 +98,30 @@ class CompiledRuns:
             self._varied = [one for varied in prepared.varied.values() for one in varied]
             self._columns = _columns(prepared, record)
             self.time, self._every = _rows(prepared, output_interval)
-            with fmu_output_to_log():
-                self._load(completed)
+            self._system = self._load(completed)
             self._check(first)
         except BaseException:
             self.close()
             raise
 
-    def _load(self, settings: Settings) -> None:
+    def _load(self, settings: Settings) -> LoadedSystem:
+        from fmimaster.export.loaded import LoadedSystem  # needs the kernel
+
         prepared, loader = self._prepared, self._loader
-        session = Session(prepared, loader, settings)
-        plan = prepared.plan
-        variables = [variable_of(plan, v.component, v.variable.name) for v in self._varied]
-        for name, varied in zip(self._varied, variables, strict=True):
-            if varied.size != 1 or varied.type in (DataType.STRING, DataType.BINARY):
+        for one in self._varied:
+            v = one.variable
+            if v.size != 1 or v.type in (DataType.STRING, DataType.BINARY):
                 raise DescriptionError(
-                    f"'{name.component}.{name.variable.name}' is an array or text. In C, single numbers can vary. Use "
-                    "repeated()."
+                    f"'{one.component}.{v.name}' is an array or text. In C, single numbers can vary. Use repeated()."
                 )
-        variables += [_recorded(c) for c in self._columns]
-        folders = [str(loader.file(c.source, c.interface).folder) for c in prepared.components]
-        image = image_of(session, folders, variables)
-        loader.free_instances()
-        (self._folder.path / "system.image").write_bytes(image)
-        path, called = str(self._folder.path).encode(), prepared.description.system.name.encode()
-        self._system = lib.fm_system_new(path, called, False, lib.fm_python_log, self._handle)
-        if not self._system:
-            raise OptionError("The system cannot be loaded: " + "; ".join(self._said))
-        schedule, n = prepared.schedule, len(self._varied)
-        self._set = ffi.new("uint32_t[]", [*range(n)])
-        self._get = ffi.new("uint32_t[]", [*range(n, len(variables))])
-        experiment = float(schedule.start), float(schedule.stop), True
-        sizes = n, len(self._columns), len(self.time), self._every
-        self._sweep = ffi.new("fm_sweep *", (experiment, *sizes, self._set, self._get))
+        with fmu_output_to_log():
+            session = Session(prepared, loader, settings)
+            folders = [str(loader.file(c.source, c.interface).folder) for c in prepared.components]
+            names = [(one.component, one.variable.name) for one in self._varied]
+            shape = len(self.time), self._every
+            system = LoadedSystem(session, folders, self._folder.path, names, self._columns, shape)
+            loader.free_instances()
+        return system
 
     def _check(self, first: Results) -> None:
         """Compare a run with the usual start values, and its repetition, with those of Python."""
@@ -160,7 +155,7 @@ class CompiledRuns:
         OptionError, DescriptionError
             If a name does not vary, or its variable cannot have a value; if the numbers of values differ.
         """
-        if self._system == ffi.NULL:
+        if self._system is None:
             raise OptionError("The compiled runs are closed. Call them inside of their 'with'.")
         known = self._prepared.varied
         if unknown := next((name for name in values if name not in known), None):
@@ -184,45 +179,28 @@ class CompiledRuns:
         return self._runs(np.stack(columns, axis=1) if columns else np.empty((n, 0)))
 
     def _runs(self, values: NDArray[np.float64]) -> ManyRuns:
-        n, at, size = len(values), 0, 1
-        rows = np.empty((n, len(self.time), len(self._columns)))
-        statuses = np.zeros(n, np.intc)
+        assert self._system is not None
+        n, at, size, rows = len(values), 0, 1, list[NDArray[np.float64]]()
+        errors = [""] * n
         while at < n:
-            begun, part = perf_counter(), slice(at, min(at + size, n))
-            self._some(values[part], rows[part], statuses[part])
-            at = part.stop
+            begun, end = perf_counter(), min(at + size, n)
+            found, has_failed = self._system.runs(values[at:end])
+            rows.append(found)
             if perf_counter() - begun < AT_ONCE / 2:
                 size *= 2
-        errors = [""] * n
-        for k in np.flatnonzero(statuses > lib.FM_WARNING).tolist():
-            self._said.clear()
-            self._some(values[k : k + 1], rows[k : k + 1], statuses[k : k + 1])
-            errors[k] = "; ".join(self._said) or "the run has failed"
-        columns = {c.name: c.converted(rows[:, :, j]) for j, c in enumerate(self._columns)}
+            for k in np.flatnonzero(has_failed).tolist():  # again, to hear why
+                self._system.runs(values[at + k : at + k + 1])
+                errors[at + k] = "; ".join(self._system.said) or "the run has failed"
+            at = end
+        every = np.concatenate(rows) if rows else np.empty((0, len(self.time), len(self._columns)))
+        columns = {c.name: c.converted(every[:, :, j]) for j, c in enumerate(self._columns)}
         return ManyRuns(self.time, columns, errors)
-
-    def _some(self, values: Any, rows: Any, statuses: Any) -> None:
-        values = np.ascontiguousarray(values)
-        with fmu_output_to_log():
-            lib.fm_system_sweep(
-                self._system,
-                self._sweep,
-                len(values),
-                ffi.from_buffer("double[]", values),
-                ffi.from_buffer("double[]", rows),
-                ffi.from_buffer("int[]", statuses),
-            )
-
-    def said(self, status: int, text: str) -> None:
-        """Keep what the system or an FMU says."""
-        if status > lib.FM_WARNING:
-            self._said.append(text)
 
     def close(self) -> None:
         """Free the FMUs."""
-        system, self._system = self._system, ffi.NULL
-        if system:
-            lib.fm_system_free(system)
+        if self._system is not None:
+            self._system.free()
+            self._system = None
         self._loader.close()
         self._folder.remove()
 
@@ -231,11 +209,6 @@ class CompiledRuns:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-@ffi.def_extern("fm_python_log")  # type: ignore[untyped-decorator]
-def _log(environment: Any, status: int, _category: Any, text: Any) -> None:
-    ffi.from_handle(environment).said(status, ffi.string(text).decode("utf-8", "replace"))
 
 
 def _are_equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
@@ -271,11 +244,6 @@ def _columns(prepared: Prepared, record: Sequence[str] | None) -> list[Recorded]
                 f"record: '{name}' is no single Float64 number. In C only those are recorded. Use repeated()."
             )
     return found
-
-
-def _recorded(column: Recorded) -> ImageVariable:
-    """A column as a variable whose value lies in the value store."""
-    return ImageVariable(column.instance or 0, column.type, 0, 1, (column.type, column.slot))
 
 
 def _rows(prepared: Prepared, output_interval: float | None) -> tuple[NDArray[np.float64], int]:

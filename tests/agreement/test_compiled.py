@@ -189,7 +189,7 @@ def test_damaged_images_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
     def spoiled(data: bytes) -> str:
         with monkeypatch.context() as patch:
-            patch.setattr("fmimaster.front.compiled.image_of", lambda *_: data)
+            patch.setattr("fmimaster.export.loaded.image_of", lambda *_: data)
             with pytest.raises(OptionError) as caught:
                 Simulation(CAR, stop_time=0.1).compiled()
         return str(caught.value)
@@ -200,7 +200,7 @@ def test_damaged_images_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         return whole
 
     with monkeypatch.context() as patch:
-        patch.setattr("fmimaster.front.compiled.image_of", kept)
+        patch.setattr("fmimaster.export.loaded.image_of", kept)
         Simulation(CAR, stop_time=0.1).compiled().close()
     assert "is no image" in spoiled(b"")
     assert "another kernel" in spoiled(whole[:20] + bytes([whole[20] ^ 1]) + whole[21:])

@@ -87,8 +87,9 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]  # distributed has no typ
 
 def run_chunk(name: str, chunk: Chunk) -> ChunkResult:
     """On a worker: a task."""
-    plugin: SweepPlugin = get_worker().plugins[name]
-    return plugin.run(chunk)
+    plugin: Any = get_worker().plugins[name]  # a SweepPlugin
+    found: ChunkResult = plugin.run(chunk)
+    return found
 
 
 class DaskTeam(Team):
@@ -100,7 +101,12 @@ class DaskTeam(Team):
         self._futures: dict[Future, Chunk] = {}
         self._done = SimpleQueue[Future]()
         self._register(work)
-        self.places = AHEAD * max(1, sum(client.nthreads().values()))
+        self.places = self._room()
+
+    def _room(self) -> int:
+        """Chunks for all threads of the workers."""
+        threads: Any = self._client.nthreads()
+        return AHEAD * max(1, sum(threads.values()))
 
     def _register(self, work: SweepWork) -> None:
         plugin = SweepPlugin(self._name, work.pickled(), installed_version())
@@ -133,9 +139,7 @@ class DaskTeam(Team):
             while True:
                 found += self._of(future, self._futures.pop(future))
                 future = self._done.get_nowait()
-        self.places = (
-            AHEAD * max(1, sum(self._client.nthreads().values())) if found else self.places
-        )
+        self.places = self._room() if found else self.places
         return found
 
     def _of(self, future: Future, chunk: Chunk) -> list[ChunkResult]:
