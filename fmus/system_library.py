@@ -68,8 +68,7 @@ def library(compiler: Compiler) -> bytes:
     unused = "-Wl,-dead_strip" if is_darwin else "-Wl,--gc-sections"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        digest = f'const char fm_kernel_hash[65] = "{build["DIGEST"]}";'
-        (folder / "digest.c").write_text(f"{digest}\n", encoding="utf-8")
+        (folder / "digest.c").write_text(build["HASH_SOURCE"], encoding="ascii")
         sources = [KERNEL / file for file in (*build["SOURCES"], *build["SYSTEM_SOURCES"])]
 
         def compiled(source: Path) -> str:

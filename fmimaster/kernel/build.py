@@ -85,8 +85,9 @@ extern "Python" {
 """
 """An instance written in Python; and what needs objects of Python: text and binaries that are new."""
 
-DIGEST = sha256((HERE / "kernel.h").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
-"""Of the header: an image runs only by a kernel that was compiled with the same."""
+_DIGEST = sha256((HERE / "kernel.h").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+HASH_SOURCE = f'const char fm_kernel_hash[65] = "{_DIGEST}";\n'
+"""The hash of the header in C: an image runs only by a kernel that was compiled with the same one."""
 
 
 def _declarations(name: str) -> str:
@@ -104,7 +105,7 @@ ffibuilder.set_source(
     f"""#include <stddef.h>
 #include <stdint.h>
 #include "system.h"
-const char fm_kernel_hash[65] = "{DIGEST}";""",
+{HASH_SOURCE}""",
     sources=[f"fmimaster/kernel/{name}" for name in SOURCES],
     include_dirs=[str(HERE)],
     extra_compile_args=FLAGS,
