@@ -106,7 +106,8 @@ class DaskTeam(Team):
     def _room(self) -> int:
         """Chunks for all threads of the workers."""
         threads: Any = self._client.nthreads()
-        return AHEAD * max(1, sum(threads.values()))
+        places: int = AHEAD * max(1, sum(threads.values()))
+        return places
 
     def _register(self, work: SweepWork) -> None:
         plugin = SweepPlugin(self._name, work.pickled(), installed_version())
