@@ -9,7 +9,7 @@ from fmimaster.commands.text import write
 
 _LOOPBACK = "127.0.0.1"
 _HELP = """The run and its host share a secret, in the file that FMIMASTER_SECRET_FILE
-names, or in FMIMASTER_SECRET. Whoever knows it can run programs on this
+names, or in FMIMASTER_SECRET. Everyone who knows it can run programs on this
 machine."""
 
 

@@ -9,22 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from fmimaster.base.data import dataclass
-from fmimaster.plan.layout import Group
+from fmimaster.plan.layout import SET_IN_A_RUN
 from fmimaster.plan.plan import Plan
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
-
-_SET_BY_THE_RUN = (
-    Group.CONTINUOUS,
-    Group.DISCRETE,
-    Group.PARAMETERS,
-    Group.TRIGGERS,
-    Group.SETTINGS,
-    Group.CLOCKED,
-    Group.FORCES,
-)
-"""Variables with these get their values from connections, or from the method of the run."""
 
 _ABSENT = (DataType.BINARY, DataType.CLOCK)
 """Types of variables that an exported system does not have."""
@@ -245,7 +234,7 @@ def _name(prepared: Prepared, component: str, variable: str) -> str:
 
 
 def _is_set_by_the_run(plan: Plan, instance: int, name: str) -> bool:
-    return any((instance, group, name) in plan.layout.slots for group in _SET_BY_THE_RUN)
+    return any((instance, group, name) in plan.layout.slots for group in SET_IN_A_RUN)
 
 
 def _start(given: Mapping[str, Sequence[Any]], variable: Variable) -> tuple[Any, ...] | None:

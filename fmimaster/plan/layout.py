@@ -63,6 +63,17 @@ class Group(IntEnum):
 AREAS = ((Group.OUTPUTS,), (Group.CLOCKED, Group.CLOCKS, Group.INPUT_CLOCKS))
 """Groups of values that can be read, in the order of their areas; all other groups come behind them."""
 
+SET_IN_A_RUN = (
+    Group.CONTINUOUS,
+    Group.DISCRETE,
+    Group.PARAMETERS,
+    Group.TRIGGERS,
+    Group.SETTINGS,
+    Group.CLOCKED,
+    Group.FORCES,
+)
+"""Variables with these get their values from connections, or from the method of the run: users cannot set them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:

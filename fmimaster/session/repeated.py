@@ -26,7 +26,7 @@ from fmimaster.base.typed_arguments import expect
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.process_state import keep_output_pipe
-from fmimaster.plan.layout import Group
+from fmimaster.plan.layout import SET_IN_A_RUN, Group
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.results import Results
 from fmimaster.session.attendance import Attendance
@@ -37,16 +37,6 @@ from fmimaster.system.model import DataType
 from fmimaster.system.varied import outside_in_words, values_in_a_run
 
 log = logging.getLogger("fmimaster")
-
-_SET_IN_A_RUN = (
-    Group.CONTINUOUS,
-    Group.DISCRETE,
-    Group.PARAMETERS,
-    Group.TRIGGERS,
-    Group.SETTINGS,
-    Group.CLOCKED,
-)
-"""Variables with these are set by connections, or by the methods of the run."""
 
 Place = tuple[DataType, slice]
 """Type, and elements of the value store."""
@@ -347,7 +337,7 @@ def places(prepared: Prepared) -> dict[tuple[str, str], list[Place]]:
     found = {}
     for one in (one for varied in prepared.varied.values() for one in varied):
         i, name = numbers[one.component], one.variable.name
-        if any((i, group, name) in slots for group in _SET_IN_A_RUN):
+        if any((i, group, name) in slots for group in SET_IN_A_RUN):
             raise DescriptionError(
                 f"'{one.component}.{name}' cannot vary between repeated runs: a connection, or the method of the run, sets "
                 "it. Vary what feeds it, or make a simulation for each value."

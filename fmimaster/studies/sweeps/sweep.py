@@ -47,7 +47,7 @@ _FILES = 1000
 _FASTEST = 1e-4
 """[s] A run takes more."""
 _LOOK = 0.1
-"""[s] After so much wall time progress is told."""
+"""[s] Wall time between two calls of the progress function."""
 _MOST_MESSAGES = 20
 """Warnings of different texts that are shown."""
 
