@@ -77,6 +77,8 @@ class _Description:
     """What both versions share."""
 
     version = ""
+    token = ""
+    """Name of the attribute that has the token."""
 
     def __init__(self, interface: ExposedVariables, facts: SystemFacts) -> None:
         self.interface, self.facts = interface, facts
@@ -124,8 +126,35 @@ class _Description:
         return root
 
     def add_interface(self, root: ET.Element) -> None:
-        """The token, and the element of Co-Simulation."""
+        """The element of Co-Simulation."""
+        facts = self.facts
+        root.set(self.token, facts.token)
+        root.set("variableNamingConvention", "flat")
+        shared = _attributes(
+            modelIdentifier=facts.identifier,
+            needsExecutionTool=facts.needs_tool,
+            canHandleVariableCommunicationStepSize=False,
+            canBeInstantiatedOnlyOncePerProcess=facts.once_per_process,
+            **self.capabilities(),
+        )
+        ET.SubElement(root, "CoSimulation", shared)
+
+    def capabilities(self) -> dict[str, Any]:
+        """Attributes of this element that the versions name differently."""
         raise NotImplementedError
+
+    @staticmethod
+    def of_variable(k: int, v: Variable) -> dict[str, Any]:
+        """Attributes of the element of a variable that both versions have."""
+        is_input = v.causality is Causality.INPUT
+        return {
+            "name": v.name,
+            "valueReference": k,
+            "description": v.description or None,
+            "causality": v.causality.value,
+            "variability": v.variability.value,
+            "initial": None if is_input or v.initial is None else v.initial.value,
+        }
 
     def add_types(self, holder: ET.Element) -> None:
         """The types of enumerations."""
@@ -214,23 +243,14 @@ def _enumerations(every: Sequence[Exposed]) -> Mapping[_Items, str]:
 class _Fmi2(_Description):
     version = "2.0"
 
-    def add_interface(self, root: ET.Element) -> None:
-        facts = self.facts
-        root.set("guid", facts.token)
-        root.set("variableNamingConvention", "flat")
-        ET.SubElement(
-            root,
-            "CoSimulation",
-            _attributes(
-                modelIdentifier=facts.identifier,
-                needsExecutionTool=facts.needs_tool,
-                canHandleVariableCommunicationStepSize=False,
-                canBeInstantiatedOnlyOncePerProcess=facts.once_per_process,
-                canNotUseMemoryManagementFunctions=True,
-                canGetAndSetFMUstate=facts.can_save,
-                canSerializeFMUstate=facts.can_serialize,
-            ),
-        )
+    token = "guid"
+
+    def capabilities(self) -> dict[str, Any]:
+        return {
+            "canNotUseMemoryManagementFunctions": True,
+            "canGetAndSetFMUstate": self.facts.can_save,
+            "canSerializeFMUstate": self.facts.can_serialize,
+        }
 
     def add_types(self, holder: ET.Element) -> None:
         for items, name in self.types.items():
@@ -240,17 +260,11 @@ class _Fmi2(_Description):
 
     def add_variable(self, holder: ET.Element, k: int, exposed: Exposed) -> None:
         v = exposed.variable
-        is_input = v.causality is Causality.INPUT
         variable = ET.SubElement(
             holder,
             "ScalarVariable",
             _attributes(
-                name=v.name,
-                valueReference=k,
-                description=v.description or None,
-                causality=v.causality.value,
-                variability=v.variability.value,
-                initial=None if is_input or v.initial is None else v.initial.value,
+                **self.of_variable(k, v),
             ),
         )
         is_enumeration = _items(v) in self.types
@@ -283,23 +297,14 @@ class _Fmi2(_Description):
 class _Fmi3(_Description):
     version = "3.0"
 
-    def add_interface(self, root: ET.Element) -> None:
-        facts = self.facts
-        root.set("instantiationToken", facts.token)
-        root.set("variableNamingConvention", "flat")
-        ET.SubElement(
-            root,
-            "CoSimulation",
-            _attributes(
-                modelIdentifier=facts.identifier,
-                needsExecutionTool=facts.needs_tool,
-                canBeInstantiatedOnlyOncePerProcess=facts.once_per_process,
-                canGetAndSetFMUState=facts.can_save,
-                canSerializeFMUState=facts.can_serialize,
-                canHandleVariableCommunicationStepSize=False,
-                fixedInternalStepSize=facts.experiment.step_size,
-            ),
-        )
+    token = "instantiationToken"
+
+    def capabilities(self) -> dict[str, Any]:
+        return {
+            "canGetAndSetFMUState": self.facts.can_save,
+            "canSerializeFMUState": self.facts.can_serialize,
+            "fixedInternalStepSize": self.facts.experiment.step_size,
+        }
 
     def add_types(self, holder: ET.Element) -> None:
         for items, name in self.types.items():
@@ -311,17 +316,11 @@ class _Fmi3(_Description):
         v, start = exposed.variable, exposed.start
         is_enumeration = _items(v) in self.types
         is_text = v.type is DataType.STRING
-        is_input = v.causality is Causality.INPUT
         variable = ET.SubElement(
             holder,
             "Enumeration" if is_enumeration else v.type.value,
             _attributes(
-                name=v.name,
-                valueReference=k,
-                description=v.description or None,
-                causality=v.causality.value,
-                variability=v.variability.value,
-                initial=None if is_input or v.initial is None else v.initial.value,
+                **self.of_variable(k, v),
                 **self.of_type(exposed),
                 derivative=self.derivative_of(exposed) if v.type.is_float else None,
                 start=None if start is None or is_text else " ".join(map(text, start)),
